@@ -125,7 +125,7 @@ wheel: $(VENV)/.installed-dev
 	@$(python) -m build --outdir dist
 
 clean:
-	rm -rf build dist docs/gallery docs/benchmarks docs/reference docs/changes.md notebooks/output .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf build dist docs/gallery docs/benchmarks docs/reference docs/changes.md docs/contributing.md notebooks/output .mypy_cache .pytest_cache .ruff_cache \
 		.import_linter_cache .coverage .coverage.*
 	find src tests tools benchmarks notebooks -name __pycache__ -prune -exec rm -rf {} + \
 		2>/dev/null || true

@@ -58,13 +58,13 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
         race |= {"num_inducing": 50 if short else 500, "every": 10 if short else 50}
         race |= {"batch_size": 1_000, "learning_rate": 0.01}
         effects = {"num_inducing": 80 if short else 500, "steps": 20 if short else 300}
-        of_kind: dict[str, list[Entries]] = {
+        settings_by_kind: dict[str, list[Entries]] = {
             "vish": [{"max_degree": one, "truncated": True, **fits, **few} for one in degrees],
             "additive": [{**fits, **effects, "subset_size": 2_000 if short else 20_000}],
             "svgp": [{**race, "natural_gradient": size} for size in sizes],
         }
         for kind in arguments.kinds or KINDS:
-            for settings in of_kind[kind]:
+            for settings in settings_by_kind[kind]:
                 for data in arguments.datasets or TABLES:
                     flying = data == "synthetic"
                     rows = 20_000 if short else TRAIN_ROWS if flying else None

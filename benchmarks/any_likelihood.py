@@ -37,7 +37,7 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import for_a_process, load_table, source_of
 from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
-from benchmarks._lib.mixed_tables import of_fold
+from benchmarks._lib.mixed_tables import rows_of_fold
 from benchmarks._lib.race import Rows, density_trace, log_density, stock
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
@@ -154,7 +154,7 @@ def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Row
 READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]] = {
     "flights": _late_flights,
     "counts": _counts_on_earth,
-    "magic": lambda name, _, folder: of_fold(name, folder, 0),
+    "magic": lambda name, _, folder: rows_of_fold(name, folder, 0),
 }
 
 

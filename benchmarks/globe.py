@@ -142,7 +142,7 @@ def build(run: Entries, X: Array, Y: Array) -> tuple[Any, Any, Any]:
     else:
         parts = ring(table[:, 0], size, (np.array([-180.0, 180.0]) - centre[1]) / scale[1])
     made = race.fitted((table, Y), *parts)
-    return made[0], lambda X: (X - centre) / scale, race.of_fit(*made)
+    return made[0], lambda X: (X - centre) / scale, race.fit_record(*made)
 
 
 def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:

@@ -143,8 +143,8 @@ def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
 def nearest(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
     apart = np.random.default_rng(0).permutation(len(train[0]))
     few, rest = apart[: len(apart) // 50], apart[len(apart) // 50 :]
-    of_few = cKDTree(train[0][rest]).query(train[0][few])[1]
-    variance = np.mean((train[1][few] - train[1][rest][of_few]) ** 2)
+    places = cKDTree(train[0][rest]).query(train[0][few])[1]
+    variance = np.mean((train[1][few] - train[1][rest][places]) ** 2)
     mean = train[1][cKDTree(train[0]).query(X_test)[1], 0]
     return mean, np.full(len(mean), variance)
 

@@ -153,12 +153,12 @@ def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, A
     if kind in ("splines", "rough"):
         prior, splines = prior_of(X, kind, size, 0.1 if X.shape[1] == 2 else 100.0)
         model = idm.models.StructuredSGPR(train, prior, splines, noise_variance=0.01)
-        found = race.of_fit(model, idm.fit(model))
+        found = race.fit_record(model, idm.fit(model))
         found["fit_seconds"] = time.perf_counter() - started
         errors = race.evaluated(model, held_out)
     elif kind == "box":
         model, fit = race.fitted(train, *race.waves(X, int(size), 0.2, 2.0))
-        found, errors = race.of_fit(model, fit), race.evaluated(model, held_out)
+        found, errors = race.fit_record(model, fit), race.evaluated(model, held_out)
     elif kind == "neighbours":
         local = gpflow.kernels.Matern32(lengthscales=[0.1, 0.1])
         near = idm.models.VecchiaSGPR(

@@ -58,7 +58,7 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
     errors = race.evaluated(fitted, held_out)
     passed = time.perf_counter() - started
     trace = [{"seconds": passed, **errors}]
-    return {"trace": trace, **race.of_fit(fitted, fit), "rows": len(train[0])}
+    return {"trace": trace, **race.fit_record(fitted, fit), "rows": len(train[0])}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
 import interdomain  # noqa: E402
-from tools.site import benchmark_pages, gallery, reference  # noqa: E402
+from tools.site import benchmark_pages, for_the_site, gallery, reference  # noqa: E402
 
 project = "interdomain"
 author = "The interdomain developers"
@@ -75,7 +75,7 @@ def write_pages(app, config) -> None:
     gallery.write(DOCS / "gallery")
     benchmark_pages.write(DOCS / "benchmarks")
     reference.write(DOCS / "reference", DOCS)
-    (DOCS / "changes.md").write_text((ROOT / "CHANGELOG.md").read_text())
+    for_the_site.copy_pages(ROOT, DOCS)
 
 
 def public_bases(app, name, kind, options, bases) -> None:

@@ -82,7 +82,7 @@ def test_variance_terms() -> None:
 
 
 @pytest.fixture(scope="module")
-def of_table() -> Effects:
+def report() -> Effects:
     """Of a table with columns of numbers, one with far values, and of levels."""
     rng = np.random.default_rng(0)
     table = np.column_stack(
@@ -98,41 +98,41 @@ def of_table() -> Effects:
     return tables.effects(model, table)
 
 
-def test_effects_of_one_column(of_table: Effects) -> None:
+def test_effects_of_one_column(report: Effects) -> None:
     """Of numbers, in the column's units, and of levels; with two standard deviations."""
     _, given = pyplot.subplots()
-    assert of_table.plot_effect("income", given, label="f in mg") is given
+    assert report.plot_effect("income", given, label="f in mg") is given
     line = given.lines[1].get_xydata()
-    mean, variance = of_table.of("income", line[:, 0])
+    mean, variance = report.of("income", line[:, 0])
     np.testing.assert_allclose(line[:, 1], mean)
     (band,) = given.collections
     height = np.ptp(band.get_datalim(given.transData).intervaly)
     spread = 2 * np.sqrt(variance)
     np.testing.assert_allclose(height, np.max(mean + spread) - np.min(mean - spread))
     assert (given.get_xlabel(), given.get_ylabel()) == ("income", "f in mg")
-    ax = of_table.plot_effect("site")
-    mean, _ = of_table.of("site", [1.0, 2.0, 7.0])
+    ax = report.plot_effect("site")
+    mean, _ = report.of("site", [1.0, 2.0, 7.0])
     np.testing.assert_allclose([bar.get_height() for bar in ax.patches], mean)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "7"]
 
 
-def test_maps_of_pairs(of_table: Effects) -> None:
-    first, second, _ = of_table.columns
-    numbers, levels = (of_table.plot_effect(pair) for pair in ((0, "income"), (1, 2)))
-    corner = of_table.of((0, 1), [[first.knots[0], second.knots[-1]]])[0][0]
+def test_maps_of_pairs(report: Effects) -> None:
+    first, second, _ = report.columns
+    numbers, levels = (report.plot_effect(pair) for pair in ((0, "income"), (1, 2)))
+    corner = report.of((0, 1), [[first.knots[0], second.knots[-1]]])[0][0]
     np.testing.assert_allclose(image(numbers)[-1, 0], corner)
     assert (numbers.get_xlabel(), numbers.get_ylabel()) == ("age in years", "income")
     edge = [[second.knots[0], level] for level in (1.0, 2.0, 7.0)]
-    np.testing.assert_allclose(image(levels)[:, 0], of_table.of((1, 2), edge)[0])
+    np.testing.assert_allclose(image(levels)[:, 0], report.of((1, 2), edge)[0])
 
 
-def test_the_largest_effects(of_table: Effects) -> None:
+def test_the_largest_effects(report: Effects) -> None:
     """Those of three columns cannot be drawn; the axes of effects are the same."""
-    figure = of_table.plot(5)
+    figure = report.plot(5)
     panels = [ax for ax in figure.axes if ax.get_title()]
-    drawable = [k for k in of_table.order if len(of_table.effects[k]) <= 2][:5]
+    drawable = [k for k in report.order if len(report.effects[k]) <= 2][:5]
     for ax, k in zip(panels, drawable, strict=True):
-        assert ax.get_title().replace("\n", " ").startswith(of_table.names[k] + ": ")
+        assert ax.get_title().replace("\n", " ").startswith(report.names[k] + ": ")
     assert len({ax.get_ylim() for ax in panels if ax.get_ylabel() == "effect"}) == 1
 
 
@@ -164,9 +164,9 @@ def test_globe() -> None:
     oval.figure.canvas.draw()
 
 
-def test_errors(of_table: Effects) -> None:
+def test_errors(report: Effects) -> None:
     for call, message in [
-        (lambda: of_table.plot_effect((0, 1, 2)), "one or two columns .*, found 'age in years"),
+        (lambda: report.plot_effect((0, 1, 2)), "one or two columns .*, found 'age in years"),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -54,7 +54,7 @@ def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
     return (X_train, own.Y_train), (X_test, own.Y_test)
 
 
-def of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows]:
+def rows_of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows]:
     """Rows to train with and test rows as in GPBoost's full-scale Vecchia paper: one of five
     shuffled folds of seed 10, columns in [0, 1].
 

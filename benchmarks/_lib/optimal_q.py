@@ -95,12 +95,12 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         means = tf.split(mean, sizes)
         num_rows = tf.cast(tf.shape(X)[0], gram.dtype)
         prior = tf.reduce_sum(self.model.kernel(X, full_cov=False))
-        of_each = num_rows * tf.math.log(2 * np.pi * noise) + prior / noise - tf.linalg.trace(gram)
+        terms = num_rows * tf.math.log(2 * np.pi * noise) + prior / noise - tf.linalg.trace(gram)
         for root in roots:
-            of_each += 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
+            terms += 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
         num_columns = tf.cast(tf.shape(Y)[1], gram.dtype)
         fit = tf.reduce_sum(tf.square(Y)) / noise - tf.reduce_sum(mean * target)
-        bound = -0.5 * (num_columns * of_each + fit)
+        bound = -0.5 * (num_columns * terms + fit)
         return _Terms(roots, means, bound)
 
 

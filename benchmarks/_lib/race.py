@@ -64,7 +64,7 @@ def fitted(data: Rows, kernel: Any, features: Any) -> tuple[Any, Any]:
     return model, idm.fit(model)
 
 
-def of_fit(model: Any, fit: Any) -> dict[str, Any]:
+def fit_record(model: Any, fit: Any) -> dict[str, Any]:
     """What is recorded of `fitted`."""
     return {
         "num_inducing": int(model.inducing_variable.num_inducing),

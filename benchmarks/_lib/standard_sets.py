@@ -11,7 +11,7 @@ from benchmarks._lib.data import load_images, only_classes
 from benchmarks._lib.elevations import jacksboro
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.mixed_tables import BEIJING, banana, of_fold, standardised
+from benchmarks._lib.mixed_tables import BEIJING, banana, rows_of_fold, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, seeded_rows
 
@@ -56,5 +56,5 @@ _READERS: Mapping[str, Any] = {
     "terrain": _terrain,
     "banana": lambda _, folder: banana(folder),
     "mnist": _zeros_and_ones,
-    **dict.fromkeys(UNSEEN, lambda name, folder: of_fold(name, folder, 0)),
+    **dict.fromkeys(UNSEEN, lambda name, folder: rows_of_fold(name, folder, 0)),
 }

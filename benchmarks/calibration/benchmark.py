@@ -41,11 +41,11 @@ from benchmarks.calibration.truths import (
     NOISE,
     PLACES,
     ROWS,
+    box_waves,
     drawn,
     exact,
     matern,
     noisy,
-    of_waves,
     square,
 )
 
@@ -72,24 +72,24 @@ def verdict(found: Array) -> dict[str, float]:
     return {"distance": float(test.statistic), "p": float(test.pvalue), "spread": float(spread)}
 
 
-def of_globe(_: Any = None) -> Any:
+def globe_harmonics(_: Any = None) -> Any:
     kernel = idm.kernels.GlobeMatern32(lengthscale=0.5)
     return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 6)
 
 
-def of_splines(_: Any = None) -> Any:
+def grid_splines(_: Any = None) -> Any:
     parts = [gpflow.kernels.Matern32(lengthscales=0.7, active_dims=[k]) for k in (0, 1)]
     features = idm.inducing_variables.SplineFeatures([-1, -1], [1, 1], 6, degree=2)
     return parts[0] * parts[1], features
 
 
-def of_units(_: Any = None) -> Any:
+def softplus_units(_: Any = None) -> Any:
     kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
     directions = np.random.default_rng(1).normal(size=(20, 3))
     return kernel, idm.inducing_variables.ActivationFeatures(directions, "softplus", 6)
 
 
-def of_table(X: Array) -> Any:
+def table_features(X: Array) -> Any:
     kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
     return kernel, idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
 
@@ -126,8 +126,8 @@ def optimal(model: Any, data: Any) -> Any:
 def svgp(rng: np.random.Generator, functions: int) -> Array:
     """A q of the features of a sum, with one covariance for all functions."""
     X, new = square(rng, ROWS), square(rng, PLACES)
-    box, waves = of_waves()
-    table, effects = of_table(X)
+    box, waves = box_waves()
+    table, effects = table_features(X)
     kernel = idm.kernels.FiniteRank(box, waves) + idm.kernels.FiniteRank(table, effects)
     features = idm.inducing_variables.SumInducingVariables([waves, effects])
     q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
@@ -156,7 +156,7 @@ def orthogonal(rng: np.random.Generator, functions: int) -> Array:
 
 def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Array:
     X, new = square(rng, ROWS), square(rng, PLACES)
-    box, waves = of_waves()
+    box, waves = box_waves()
     prior = idm.kernels.FiniteRank(box, waves)
     likelihood, observe = {
         "dual": (gpflow.likelihoods.Gaussian(NOISE), None),
@@ -182,7 +182,7 @@ def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Arr
 def samples(rng: np.random.Generator, functions: int) -> Array:
     """The truth's rank among functions of the posterior, between two of which it is uniform."""
     X, new = square(rng, ROWS), square(rng, PLACES)
-    box, waves = of_waves()
+    box, waves = box_waves()
     prior = idm.kernels.FiniteRank(box, waves)
     f = drawn(rng, prior, np.r_[X, new], functions)
     Y = noisy(rng, f[:ROWS])
@@ -195,7 +195,7 @@ def samples(rng: np.random.Generator, functions: int) -> Array:
 def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -> Array:
     """The truth has the same report, of a q that is one function."""
     X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
-    kernel, features = of_table(X)
+    kernel, features = table_features(X)
     prior = idm.kernels.FiniteRank(kernel, features)
     size = features.num_inducing
     weights = rng.normal(size=(size, functions))
@@ -218,8 +218,8 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
             for each, number in ((known, 2), (model, 99))
         )
         if shares:
-            of_draws = report.variance_draws / report.variance_draws.sum(1, keepdims=True)
-            below = np.sum(of_draws[:, which] < true.shares[which])
+            shares_of_draws = report.variance_draws / report.variance_draws.sum(1, keepdims=True)
+            below = np.sum(shares_of_draws[:, which] < true.shares[which])
             found.append((below + rng.uniform()) / 100)
         else:
             (truth, _), (mean, variance) = (each.at(new) for each in (true, report))
@@ -229,11 +229,11 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
 
 
 MODELS: Mapping[str, Callable[..., Array]] = {
-    "waves": structured(of_waves),
-    "globe": structured(of_globe, on_globe),
-    "table": structured(of_table),
-    "splines": structured(of_splines),
-    "units": structured(of_units),
+    "waves": structured(box_waves),
+    "globe": structured(globe_harmonics, on_globe),
+    "table": structured(table_features),
+    "splines": structured(grid_splines),
+    "units": structured(softplus_units),
     "neighbours": neighbours,
     "both": partial(neighbours, both=True),
     "merged": merged,

@@ -11,14 +11,14 @@ import numpy as np
 
 import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks.calibration.truths import NOISE, PLACES, ROWS, exact, matern, of_waves, square
+from benchmarks.calibration.truths import NOISE, PLACES, ROWS, box_waves, exact, matern, square
 
 
 def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
     X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
     kernel = local
     if both:
-        box, waves = of_waves()
+        box, waves = box_waves()
         parts = [idm.kernels.FiniteRank(box, waves), waves]
         kernel = local + parts[0]
     how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
@@ -39,11 +39,11 @@ def merged(rng: np.random.Generator, functions: int) -> Array:
 
 def weights(rng: np.random.Generator, functions: int) -> Array:
     """Noise variances from a third of the usual one to three times as much."""
-    X, new, of_rows = square(rng, ROWS), square(rng, PLACES), np.geomspace(1 / 3, 3, ROWS)
-    model = nearest_rows(noise_variance=NOISE, noise_weights=of_rows)
+    X, new, row_weights = square(rng, ROWS), square(rng, PLACES), np.geomspace(1 / 3, 3, ROWS)
+    model = nearest_rows(noise_variance=NOISE, noise_weights=row_weights)
 
     def observe(rng: np.random.Generator, f: Array) -> Array:
-        return f + np.sqrt(NOISE / of_rows)[:, None] * rng.normal(size=f.shape)
+        return f + np.sqrt(NOISE / row_weights)[:, None] * rng.normal(size=f.shape)
 
     return exact(rng, functions, matern(0.3), X, new, model, observe=observe)
 

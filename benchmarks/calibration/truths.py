@@ -60,6 +60,6 @@ def matern(scale: float = 0.7) -> Any:
     return gpflow.kernels.Matern32(lengthscales=scale)
 
 
-def of_waves(_: Any = None) -> Any:
+def box_waves(_: Any = None) -> Any:
     box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
     return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)

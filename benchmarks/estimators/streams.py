@@ -49,7 +49,7 @@ def measured(
         found |= watch.passed("once")
         others = at_once.predict(new, return_std=True)
     else:
-        others = of_one_model(streamed, (X, Y), rows, new)
+        others = one_model_predictions(streamed, (X, Y), rows, new)
         found |= watch.passed("once")
         watch = Stopwatch()
         regressor().fit(X, y)
@@ -59,7 +59,7 @@ def measured(
     return found
 
 
-def of_one_model(streamed: Any, data: Rows, first: int, new: Array) -> tuple[Array, Array]:
+def one_model_predictions(streamed: Any, data: Rows, first: int, new: Array) -> tuple[Array, Array]:
     """Predictions of one model of all rows, with the parameters of another estimator.
 
     :param first: how many rows the scales of y are from; those of X are from the bounds.

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.data import Array, source_of
-from benchmarks._lib.mixed_tables import of_fold
+from benchmarks._lib.mixed_tables import rows_of_fold
 from benchmarks._lib.race import Rows
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile, runs
 from benchmarks._lib.standard_sets import CLASSES, IMAGES, MADE, rows_of
@@ -74,7 +74,7 @@ def stored_by_neighbours() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 def rows_and_test_rows(data: str, data_dir: str | None, rows: int | None) -> tuple[Rows, Rows]:
     """In an order drawn at random; test rows are the first 10,000."""
     if data in FOLDS:
-        (X, Y), (X_test, Y_test) = of_fold(data.removeprefix("folds_"), data_dir, 0)
+        (X, Y), (X_test, Y_test) = rows_of_fold(data.removeprefix("folds_"), data_dir, 0)
     else:
         (X, Y), (X_test, Y_test) = rows_of(data, data_dir)
     order = np.random.default_rng(0).permutation(len(X))[:rows]
@@ -106,7 +106,7 @@ def fitted(data: str, method: str, train: Rows, seconds: float) -> Any:
     if method == "trees":
         return trees(train, classes=classes)
     if method == "sklearn_gp":
-        return of_scikit_learn(train, classes=classes)
+        return by_scikit_learn(train, classes=classes)
     if method == "gpboost":
         return by_gpboost(train, classes=classes)
     from interdomain.estimators import GPClassifier, GPRegressor
@@ -131,7 +131,7 @@ def trees(train: Rows, *, classes: bool) -> Any:
     return Rival(lambda X: (model.predict(X), np.full(len(X), variance**0.5)))
 
 
-def of_scikit_learn(train: Rows, *, classes: bool) -> Any:
+def by_scikit_learn(train: Rows, *, classes: bool) -> Any:
     """scikit-learn's GP with a Matern-3/2 that has a lengthscale for each column, on a few of the
     rows, with its own optimizer from its first values."""
     from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor

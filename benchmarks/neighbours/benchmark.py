@@ -155,8 +155,8 @@ METHODS: Mapping[str, Method] = {
     "places_32": methods.places_alone,
     "trees": rivals.trees,
     "trees_t": rivals.trees_t,
-    "linear": rivals.of_rows(linear),
-    "nearest_four": rivals.of_rows(nearest_four),
+    "linear": rivals.task_method(linear),
+    "nearest_four": rivals.task_method(nearest_four),
     "gpytorch": rivals.gpytorch,
     "gpboost_20": partial(rivals.gpboost, gp_approx="vecchia", num_neighbors=20),
     "gpboost_30": partial(rivals.gpboost, gp_approx="vecchia", num_neighbors=30),
@@ -240,18 +240,18 @@ class NeighboursBenchmark(
                 row |= {"size": f"{result['rows']:,}", "cpu": f"{result['cpu_seconds']:.0f}"}
                 row["memory"] = result["peak_bytes"] / 2**30
             rows.append(row)
-        of_runs = tabulated(
+        run_table = tabulated(
             rows,
             "data; model = method; rows = size; CPU s = cpu; s = seconds .0f; RMSE = rmse .4f; "
             "NLPD = nll .3f; in 90% = coverage .1%; z = z .2f; GiB = memory .1f; kept = parts; "
             "kernel = local_kernel; off = off_exact .3f",
         )
-        of_folds = tabulated(
+        fold_table = tabulated(
             ({"data": d, "method": m, **means(found)} for (d, m), found in sorted(folds.items())),
             "data; model = method; folds; CPU s = cpu_seconds; RMSE = rmse; NLPD = nll; "
             "in 90% = coverage; z; kept = parts",
         )
-        return f"{of_runs}\n\n{of_folds}"
+        return f"{run_table}\n\n{fold_table}"
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Seconds by the number of made-up rows."""

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks._lib.data import load_arrays
 from benchmarks._lib.elevations import mountains, mountains_with_holes
 from benchmarks._lib.flight_table import NOISE, flights, smooth_and_threshold
-from benchmarks._lib.mixed_tables import grouped, made, of_fold, standardised
+from benchmarks._lib.mixed_tables import grouped, made, rows_of_fold, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise
 
@@ -77,7 +77,7 @@ def _rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, R
     if data == "groups":
         return grouped()
     if fold is not None:
-        return of_fold(data.removeprefix("folds_"), data_dir, fold)
+        return rows_of_fold(data.removeprefix("folds_"), data_dir, fold)
     (X, Y), (X_test, Y_test) = standardised(data, data_dir)
     chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     varies = X[chosen].std(axis=0) > 0
@@ -95,8 +95,8 @@ def stations() -> Task:
     covariance = np.asarray(gpflow.kernels.Matern32(**law)(np.r_[places, new]))
     root = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(covariance)))
     f = root @ rng.normal(size=(len(root), 1))
-    X, of_places = np.repeat(places, READINGS, axis=0), np.repeat(f[:STATIONS], READINGS, axis=0)
-    Y = of_places + rng.normal(size=of_places.shape)
+    X, values = np.repeat(places, READINGS, axis=0), np.repeat(f[:STATIONS], READINGS, axis=0)
+    Y = values + rng.normal(size=values.shape)
     return Task("stations", (X, Y), (new, f[STATIONS:]), {**law, "noise_variance": 1.0})
 
 

@@ -68,6 +68,6 @@ def trees_t(task: Task) -> Predicted:
     return Predicted(mean, np.zeros_like(mean), (float(scale), float(freedom)), more)
 
 
-def of_rows(predict: Callable[[Array, Array, Array], tuple[Array, Array]]) -> Any:
+def task_method(predict: Callable[[Array, Array, Array], tuple[Array, Array]]) -> Any:
     """A method of `race` that takes rows, as a method of a task."""
     return lambda task: Predicted(*predict(*task.train, task.test[0]))

@@ -51,9 +51,9 @@ def stan_regression(data_dir: str | None, draws: int) -> dict[str, float]:
     chain, accepted = chain_of(model, [base.lengthscales, base.variance, noise.variance], X, draws)
     values, means, variances = chain
     values[:, 1] = np.sqrt(values[:, 1])  # Stan has alpha
-    of_stan = float(np.min(np.square(sd / stan["regr_hyper_mcse"])))
-    found |= z_scores("hyperparameters", values, np.zeros_like(values), mean, sd, of_stan)
-    found |= z_scores("f", means, variances, stan["regr_f_mean"], stan["regr_f_sd"], of_stan)
+    draws_of_stan = float(np.min(np.square(sd / stan["regr_hyper_mcse"])))
+    found |= z_scores("hyperparameters", values, np.zeros_like(values), mean, sd, draws_of_stan)
+    found |= z_scores("f", means, variances, stan["regr_f_mean"], stan["regr_f_sd"], draws_of_stan)
     return found | {"effective draws": float(min(effective(values))), "accepted": accepted}
 
 
@@ -93,18 +93,18 @@ def stan_counts(data_dir: str | None, draws: int) -> dict[str, float]:
     likelihood = gpflow.likelihoods.Poisson()
     model = idm.models.DualSVGP((X, Y), prior, likelihood, waves, progress=False)
     gpflow.set_trainable(model, False)
-    moments, of_laplace = [], []
+    moments, laplace_moments = [], []
     hyper = stan["pois_hyper_thinned"]
     for length, alpha in tqdm(hyper[:: len(hyper) // draws], desc="counts", leave=False):
         base.lengthscales.assign(length)
         base.variance.assign(alpha**2)
         idm.fit(model, progress=False, options={"tolerance": 1e-4})
         moments.append([part.numpy()[:, 0] for part in model.predict_f(X)])
-        of_laplace.append(laplace(base(X).numpy(), Y[:, 0]))
+        laplace_moments.append(laplace(base(X).numpy(), Y[:, 0]))
     theirs = stan["pois_f_mean"], stan["pois_f_sd"]
     error = np.std([means for means, _ in moments], axis=0) / np.sqrt(len(moments))
     found = {"Monte Carlo error": largest(error / theirs[1])}
-    for name, those in (("DualSVGP", moments), ("Laplace", of_laplace)):
+    for name, those in (("DualSVGP", moments), ("Laplace", laplace_moments)):
         found |= in_deviations(name, those, np.ones(len(those)), *theirs)
     return found
 
@@ -234,10 +234,10 @@ def z_scores(
 
     ours = means.mean(axis=0)
     squares = variances + np.square(means - ours)
-    of_squares = (squares.mean(axis=0) - np.square(deviation)) / error(squares)
+    scores = (squares.mean(axis=0) - np.square(deviation)) / error(squares)
     return {
         f"{name}: largest z of means": largest((ours - mean) / error(means)),
-        f"{name}: largest z of deviations": largest(of_squares),
+        f"{name}: largest z of deviations": largest(scores),
         f"{name}: largest bias": largest((ours - mean) / deviation),
     }
 

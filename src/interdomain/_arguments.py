@@ -131,8 +131,8 @@ def numeric(
         array = np.asarray(value)
     except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
         raise _error(name, rule, value, remedy) from None
-    of_objects = array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
-    if not (array.dtype.kind in kinds or of_objects):
+    all_real = array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
+    if not (array.dtype.kind in kinds or all_real):
         what = "numbers" if "c" in kinds else "real numbers"
         raise _error(name, f"{rule} of {what}", value, remedy)
     return array

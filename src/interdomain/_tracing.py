@@ -95,7 +95,7 @@ def numpy_function(
         called.append(function)
     graph = tf.compat.v1.get_default_graph()
     while not _called.get() and hasattr(graph, "outer_graph"):
-        graph._of_interdomain = [*getattr(graph, "_of_interdomain", []), function]
+        graph._interdomain_functions = [*getattr(graph, "_interdomain_functions", []), function]
         graph = graph.outer_graph
     reference = weakref.ref(function)
 

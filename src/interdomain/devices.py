@@ -55,12 +55,12 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
     :param blocks: The blocks, in the order in which they are assigned to devices.
     :param devices: The names of the devices, as :func:`resolve_devices` returns them.
     """
-    of_blocks = [{id(parameter) for parameter in block.parameters} for block in blocks]
-    uses = Counter(parameter for of_block in of_blocks for parameter in of_block)
+    block_ids = [{id(parameter) for parameter in block.parameters} for block in blocks]
+    uses = Counter(parameter for ids in block_ids for parameter in ids)
     targets = {
         parameter: devices[t % len(devices)]
-        for t, of_block in enumerate(of_blocks)
-        for parameter in of_block
+        for t, ids in enumerate(block_ids)
+        for parameter in ids
         if uses[parameter] == 1
     }
     for owner in (module, *module.submodules):

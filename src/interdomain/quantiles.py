@@ -85,8 +85,8 @@ def predict_quantiles(
     if isinstance(likelihood, Gaussian):
         noise = likelihood.variance_at(tf.convert_to_tensor(np.asarray(X), gpflow.default_float()))
         deviations = np.sqrt(variance + np.asarray(noise, np.float64)[:, :, None])
-        of_gaussian: Array = mean + deviations * ndtri(probabilities)
-        return of_gaussian
+        gaussian_quantiles: Array = mean + deviations * ndtri(probabilities)
+        return gaussian_quantiles
     scale, degrees = _number(likelihood.scale), _number(likelihood.df)
     distances = np.zeros([*mean.shape[:2], len(probabilities)])
     # Rounding gives the levels 0.05 and 0.95 the same tail.
@@ -120,25 +120,25 @@ def _upper_quantiles(variances: Array, scale: float, degrees: float, tail: float
     width = (_NEGLIGIBLE - target) / c
     low, high = -np.sqrt(2 * width) - width, np.log1p(width + np.sqrt(2 * width))
     u, step = np.linspace(low, high, _NODES, retstep=True)
-    of_gamma = c * (u - np.exp(u) + np.log(c)) - gammaln(c) + np.log(step)
+    log_weights = c * (u - np.exp(u) + np.log(c)) - gammaln(c) + np.log(step)
     deviations = np.sqrt(variances[:, None] + scale**2 * np.exp(-u))
-    of_f = np.sqrt(variances)
+    f_deviations = np.sqrt(variances)
     # Adding f or noise spreads y, so the quantile of y exceeds the quantile of each. The sum
     # exceeds the sum of two bounds only if one of the two exceeds its own bound.
     noise = scipy.stats.t(degrees, scale=scale)
-    lower = np.maximum(-of_f * ndtri(tail), noise.isf(tail))
-    upper = -of_f * ndtri(tail / 2) + noise.isf(tail / 2)
+    lower = np.maximum(-f_deviations * ndtri(tail), noise.isf(tail))
+    upper = -f_deviations * ndtri(tail / 2) + noise.isf(tail / 2)
     q: Array = lower
     for _ in range(_STEPS):
         standard = q[:, None] / deviations
-        logs = of_gamma + log_ndtr(-standard)
+        logs = log_weights + log_ndtr(-standard)
         value = np.logaddexp.reduce(logs, axis=1)
-        slopes = np.exp(of_gamma - np.square(standard) / 2 - value[:, None]) / deviations
+        slopes = np.exp(log_weights - np.square(standard) / 2 - value[:, None]) / deviations
         beyond = value < target
         upper, lower = np.where(beyond, q, upper), np.where(beyond, lower, q)
         new = q + (value - target) * np.sqrt(2 * np.pi) / np.sum(slopes, axis=1)
         new = np.where((new >= lower) & (new <= upper), new, (lower + upper) / 2)
-        change, q = np.max(np.abs(new - q) / (of_f + scale), initial=0.0), new
+        change, q = np.max(np.abs(new - q) / (f_deviations + scale), initial=0.0), new
         if change < 1e-12:
             break
     return q

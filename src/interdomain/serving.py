@@ -23,7 +23,7 @@ from ._tracing import compiled
 from .core.columns import parts_that_warn, validate_rows
 from .core.descriptions import KEPT
 from .core.inputs import num_columns_of_model
-from .core.kept import Values, kept
+from .core.kept import Values, build_once
 from .models.rows_model import RowsModel
 from .models.vecchia_sgpr.posterior import NeighbourPosterior
 from .sums.row_batches import check_shapes_of_rows, not_finite
@@ -171,7 +171,7 @@ def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: in
     if not keeps or isinstance(model, AbstractPosterior):
         return build()
     name = f"{method}, many rows" if _is_for_many(model, num_rows) else method
-    found: Functions = kept(model, name, (specs, Values(model)), build)
+    found: Functions = build_once(model, name, (specs, Values(model)), build)
     return found
 
 

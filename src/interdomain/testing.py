@@ -123,10 +123,10 @@ def check_family(
 
     with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
         actual = _with_gradients(structured, variables)
-        of_gpflow = _with_gradients(by_gpflow, variables)
-    for name, one, other in zip(("mean", "variance", "KL"), actual[0], of_gpflow[0], strict=True):
+        reference = _with_gradients(by_gpflow, variables)
+    for name, one, other in zip(("mean", "variance", "KL"), actual[0], reference[0], strict=True):
         close(f"the {name} of an SVGP", one, other, 1e-6)
-    for variable, one, other in zip(variables, actual[1], of_gpflow[1], strict=True):
+    for variable, one, other in zip(variables, actual[1], reference[1], strict=True):
         close(f"the gradient of an SVGP to {variable.name}", one, other, 1e-6)
 
 

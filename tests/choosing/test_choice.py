@@ -122,10 +122,10 @@ def test_waves_have_no_feature_parameters() -> None:
 def test_wrong_models_are_refused_before_anything_is_trained() -> None:
     X, Y = make_data(20)
     other, Z = gpflow.kernels.Matern32(), X[:8].copy()
-    of_labels = DualSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
-    for of_points in (StructuredSGPR((X, Y), other, Z), of_labels):
-        before = values_of(of_points)
+    label_model = DualSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
+    for model in (StructuredSGPR((X, Y), other, Z), label_model):
+        before = values_of(model)
         with pytest.raises(ValueError, match="of an orthogonal dictionary, found InducingPoints"):
-            fit(of_points, num_inducing=20, progress=False)
-        for value, expected in zip(values_of(of_points), before, strict=True):
+            fit(model, num_inducing=20, progress=False)
+        for value, expected in zip(values_of(model), before, strict=True):
             np.testing.assert_array_equal(value, expected)

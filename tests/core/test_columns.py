@@ -125,10 +125,10 @@ def everything() -> Iterator[tuple[str, Callable[[Any], Pair], Any]]:
             yield case.name, with_dims(case.build), FEATURES[case.name]
     for kernel_case in KERNEL_KINDS:
         dims = CYCLE if kernel_case.columns(3) == 3 else [1, 0]
-        yield str(kernel_case), with_dims(partial(of_class, kernel_case, len(dims))), dims
+        yield str(kernel_case), with_dims(partial(kernel_pair, kernel_case, len(dims))), dims
 
 
-def of_class(case: KernelCase, num_columns: int) -> Pair:
+def kernel_pair(case: KernelCase, num_columns: int) -> Pair:
     return case.build(num_columns), None
 
 
@@ -201,7 +201,7 @@ def test_in_graphs_of_unknown_columns_and_in_sums() -> None:
     X = placed(rows, CYCLE)
     both = gpflow.kernels.Constant(2.0) + kernel
 
-    def of_rows(X: tf.Tensor) -> list[tf.Tensor]:
+    def row_values(X: tf.Tensor) -> list[tf.Tensor]:
         selected = tf.reshape(kernel.slice(X, None)[0], tf.shape(X))  # of unknown number
         presliced = kernel(selected, presliced=True)
         values = [kernel(X), both.K(X) - 2, presliced]
@@ -210,7 +210,7 @@ def test_in_graphs_of_unknown_columns_and_in_sums() -> None:
     K, diagonal = plain(rows), plain(rows, full_cov=False)
     expected = [Kuf(features, plain, rows), K, K, K, diagonal]
     with disable_check_shapes():
-        for call in (of_rows, compiled(of_rows, [None, None])):
+        for call in (row_values, compiled(row_values, [None, None])):
             assert_close(call(tf.constant(X)), expected, rtol=1e-10)
 
 

@@ -92,8 +92,8 @@ def test_rows_a_rounding_beyond_an_end_are_at_the_end() -> None:
                 rows = ends + np.array([[-share], [share]]) * (UPPER - LOWER)
                 rows = rows.astype(dtype)
                 assert outside_of_any(boxes(iv, k, 1), rows).tolist() == [is_outside] * 2
-                for of_rows in (Kuf_in_domain, tf.function(Kuf_in_domain, autograph=False)):
-                    found = of_rows(iv, k, tf.constant(rows))
-                    at_ends = np.array_equal(found, of_rows(iv, k, tf.constant(ends)))
+                for covariance in (Kuf_in_domain, tf.function(Kuf_in_domain, autograph=False)):
+                    found = covariance(iv, k, tf.constant(rows))
+                    at_ends = np.array_equal(found, covariance(iv, k, tf.constant(ends)))
                     assert at_ends != is_outside
                 assert np.array_equal(Kuf(iv, k, rows), Kuf(iv, k, ends)) != is_outside

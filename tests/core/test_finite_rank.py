@@ -124,17 +124,17 @@ def test_against_dense_matrices(make: Callable[[], tuple[Any, Any]]) -> None:
     assert np.linalg.eigvalsh(kernel(X)).min() > -1e-12
     weights, diagonal = RNG.normal(size=(9, 4)), RNG.normal(size=9)
 
-    def of_kernel() -> tf.Tensor:
+    def by_kernel() -> tf.Tensor:
         cross = tf.reduce_sum(weights * kernel(X, X2))
         return cross + tf.reduce_sum(diagonal * kernel(X, full_cov=False))
 
-    def of_matrices() -> tf.Tensor:
+    def by_matrices() -> tf.Tensor:
         own = tf.linalg.diag_part(dense(base, features, X))
         return tf.reduce_sum(weights * dense(base, features, X, X2)) + tf.reduce_sum(diagonal * own)
 
     variables = kernel.trainable_variables
     assert len(variables) == len({id(variable) for variable in variables})
-    assert_same_objective(of_kernel, of_matrices, variables, rtol=1e-8)
+    assert_same_objective(by_kernel, by_matrices, variables, rtol=1e-8)
 
 
 @pytest.mark.parametrize("make", [box, points], ids=lambda make: make.__name__)

@@ -52,14 +52,14 @@ def test_harmonic_parts(name: str) -> None:
     if name == "Invariant":
         base = Invariant(inner, Negation(0))
         inputs, inputs2, group = X[:, :4], X2[:, :4], [Rotation(3, (1, 2))]  # in other columns
-    kernel, of_g = HarmonicKernel(base, group), HarmonicKernel(inner, group)
+    kernel, point_kernel = HarmonicKernel(base, group), HarmonicKernel(inner, group)
     weights, total = base.point_weights.numpy(), 0.0
     points, points2 = (base.points(tf.constant(A)).numpy() for A in (inputs, inputs2))
-    assert len(kernel.kernels) == of_g.num_components > 1
+    assert len(kernel.kernels) == point_kernel.num_components > 1
     rows, rows2 = (A.reshape(-1, A.shape[-1]) for A in (points, points2))
-    for part, part_of_g in zip(kernel.kernels, of_g.kernels, strict=True):
-        of_pairs = part_of_g(rows, rows2).numpy().reshape(7, len(weights), 3, len(weights))
-        desired = np.einsum("p,npmq,q->nm", weights, of_pairs, weights)
+    for part, part_of_g in zip(kernel.kernels, point_kernel.kernels, strict=True):
+        pair_values = part_of_g(rows, rows2).numpy().reshape(7, len(weights), 3, len(weights))
+        desired = np.einsum("p,npmq,q->nm", weights, pair_values, weights)
         assert_close(part(inputs, inputs2), desired, rtol=1e-11)
         assert_close(part(inputs, full_cov=False), np.diag(part(inputs)), rtol=1e-11)
         features = part_of_g(Z, rows).numpy().reshape(len(Z), 7, len(weights)) @ weights
@@ -80,8 +80,8 @@ def test_variables_at_images(shared: bool) -> None:
     points = HarmonicInducingPoints.for_kernel(
         kernel, Z[:2] if shared else np.stack([Z[:2], Z[1:]]), complete=True
     )
-    of_parts = [Z[:2], Z[:2] if shared else Z[1:]]
-    places = [of_parts[0], np.concatenate([of_parts[1], kernel.transform(of_parts[1])])]
+    part_points = [Z[:2], Z[:2] if shared else Z[1:]]
+    places = [part_points[0], np.concatenate([part_points[1], kernel.transform(part_points[1])])]
     blocks = [InducingPatches(place) for place in places]
     each = list(zip(blocks, kernel.kernels, strict=True))
     features = np.concatenate([Kuf(block, part, X) for block, part in each])

@@ -68,8 +68,8 @@ def test_every_patch_by_itself(form: type, stride: int, padding: Any, shape: Any
     found = layer.predict(IMAGES)
     marginals = layer.marginals_and_kl(IMAGES)
     for k, image in enumerate(IMAGES):
-        of_patches = inner.predict(np.array(patches(image, stride, padding)))
-        for part, other, expected in zip(found, marginals, of_patches, strict=False):
+        patch_moments = inner.predict(np.array(patches(image, stride, padding)))
+        for part, other, expected in zip(found, marginals, patch_moments, strict=False):
             pixels = np.reshape(expected, [-1])  # place by place, the channels of each together
             np.testing.assert_allclose(part[k], pixels, rtol=1e-9)
             np.testing.assert_allclose(other[k], pixels, rtol=1e-9)

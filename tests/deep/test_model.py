@@ -56,8 +56,8 @@ def test_predictions_are_integrals(narrow: deep.DeepGP) -> None:
     found = narrow.predict_f(X, num_samples=1024)
     np.testing.assert_allclose(found[0][:, 0], mean, atol=2e-3)
     np.testing.assert_allclose(found[1][:, 0], variance, atol=4e-3)
-    of_y = narrow.predict_y(X, num_samples=1024)
-    np.testing.assert_allclose(of_y[1][:, 0], variance + 0.1, atol=4e-3)
+    y_moments = narrow.predict_y(X, num_samples=1024)
+    np.testing.assert_allclose(y_moments[1][:, 0], variance + 0.1, atol=4e-3)
     densities = norm.logpdf(Y[:, 0], means, np.sqrt(variances + 0.1))
     expected = logsumexp(densities, b=weights[:, None], axis=0)
     found = narrow.predict_log_density((X, Y), num_samples=1024)
@@ -180,11 +180,13 @@ def test_a_convolution_draws_one_function_of_patches() -> None:
     randomise(layer)
     images = make_data()[0][:3]
     tf.random.set_seed(2)
-    of_images = layer.sample()
+    image_function = layer.sample()
     tf.random.set_seed(2)
-    of_pixels = deep.Layer(layer.kernel, layer.q, NUM_DATA, layer.mean_function).sample()
-    expected = np.concatenate([of_pixels(images[:, [0]]), of_pixels(images[:, [1]])], axis=1)
-    np.testing.assert_allclose(of_images(images), expected, rtol=1e-9)
+    pixel_function = deep.Layer(layer.kernel, layer.q, NUM_DATA, layer.mean_function).sample()
+    expected = np.concatenate(
+        [pixel_function(images[:, [0]]), pixel_function(images[:, [1]])], axis=1
+    )
+    np.testing.assert_allclose(image_function(images), expected, rtol=1e-9)
 
 
 def test_numbers_of_samples_and_seeds() -> None:

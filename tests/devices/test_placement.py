@@ -50,7 +50,7 @@ def test_only_small_results_travel(results: dict[str, Any]) -> None:
     """The blocks' means and variances, what they explain of the prior variances, numbers, and the
     gradients of parameters; no matrix of m x N, and none of m x m but the packed gradients of
     q_sqrt."""
-    of_parameters = [[SIZE, LATENT], [LATENT, SIZE * (SIZE + 1) // 2], [SIZE, 4]]
+    gradient_shapes = [[SIZE, LATENT], [LATENT, SIZE * (SIZE + 1) // 2], [SIZE, 4]]
     travelling = results["four"]["travelling"]
     shapes = [shape for _, shape in travelling]
     assert [NUM_DATA, LATENT] in shapes
@@ -59,7 +59,7 @@ def test_only_small_results_travel(results: dict[str, Any]) -> None:
     for kind, shape in travelling:
         assert None not in shape, kind
         small = shape in ([NUM_DATA, LATENT], [NUM_DATA]) or math.prod(shape) == 1
-        assert small or shape in of_parameters, (kind, shape)
+        assert small or shape in gradient_shapes, (kind, shape)
 
 
 def test_results_are_those_of_one_device(results: dict[str, Any]) -> None:
@@ -77,12 +77,12 @@ def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
 def test_names() -> None:
     for name in ("CPU:0", "/CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"):
         assert [found[-13:] for found in resolve_devices([name]) or ()] == ["/device:CPU:0"]
-    of_tensorflow = r"devices must be names of devices that TensorFlow has, \['CPU:0'.*, found "
+    message_start = r"devices must be names of devices that TensorFlow has, \['CPU:0'.*, found "
     for wrong, message in (
         ("CPU:0", "devices must be a list of names"),
         (0, "devices must be a list of names"),
-        (["CPU:0", "CPU:99", "GPU:9"], of_tensorflow + r"\['CPU:99', 'GPU:9'\]; pass"),
-        ([], of_tensorflow + "none; pass"),
+        (["CPU:0", "CPU:99", "GPU:9"], message_start + r"\['CPU:99', 'GPU:9'\]; pass"),
+        ([], message_start + "none; pass"),
     ):
         with pytest.raises(ValueError, match=message):
             resolve_devices(wrong)

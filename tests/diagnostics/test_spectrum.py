@@ -143,8 +143,8 @@ def test_shares() -> None:
     found = report()
     features = Kuf(HARMONICS, KERNEL, X).numpy()
     scale = Kuu_operator(HARMONICS, KERNEL).diag_part().numpy()
-    of_each = np.sum(features**2, axis=1) / scale / np.sum(KERNEL(X, full_cov=False))
-    np.testing.assert_allclose(found.shares, of_each, rtol=1e-10)
+    shares = np.sum(features**2, axis=1) / scale / np.sum(KERNEL(X, full_cov=False))
+    np.testing.assert_allclose(found.shares, shares, rtol=1e-10)
     np.testing.assert_array_equal(found.degrees, [0, 3, 3, 3, 1, 2])
     # The kernel sees columns 3, 0 and 4, and the harmonics those in the order 4, 3, 0.
     assert found.coordinates == ("4, 3", "0", "bias")
@@ -163,14 +163,14 @@ def test_text() -> None:
 
 
 def test_errors() -> None:
-    ard, of_three = ArcCosine(weight_variances=[1.0, 2.0]), ArcCosine(active_dims=[0, 1, 2])
+    ard, three_columns = ArcCosine(weight_variances=[1.0, 2.0]), ArcCosine(active_dims=[0, 1, 2])
     names = "column_names must be 5 names, one for each column .*found 2"
     assert_refused(
         [
             (lambda: spectrum(tf.nn.relu, "relu", 2, 3), "kernel must be a ZonalKernel, found"),
             (lambda: spectrum(ard, "relu", 2, 3), "that of the kernel's sphere, found 2; pass 3"),
             (lambda: report(RBF()), "SphericalHarmonics.*SquaredExponential"),
-            (lambda: report(of_three), r"found zero for \[3\]"),
+            (lambda: report(three_columns), r"found zero for \[3\]"),
             (lambda: report(column_names=["a", "b"]), names),
         ]
     )

@@ -152,7 +152,7 @@ PLACES = rng.normal(size=(5, 2))
 P = 2
 
 
-def of_points() -> tuple[Kernel, InducingVariables]:
+def inducing_points() -> tuple[Kernel, InducingVariables]:
     return RBF(1.3, [0.8, 1.2]), InducingPoints(PLACES)
 
 
@@ -182,7 +182,7 @@ def checked_terms(model: gpflow.models.SVGP, X: np.ndarray) -> VarianceTerms:
 @pytest.mark.parametrize(
     ("case", "columns", "whiten", "q_diag"),
     [
-        (of_points, 2, False, False),
+        (inducing_points, 2, False, False),
         (softplus_units, 4, True, False),
         (arc_cosine, 3, True, True),
         (harmonic_rotation, 2, False, True),
@@ -209,7 +209,7 @@ def test_svgp(case: Any, columns: int, whiten: bool, q_diag: bool) -> None:
 @pytest.mark.parametrize(
     ("case", "columns", "whiten", "q_diag", "variant"),
     [
-        (of_points, 2, False, False, "solve"),
+        (inducing_points, 2, False, False, "solve"),
         (relu_units, 3, True, True, "solve"),
         (arc_cosine, 3, True, False, "odvgp"),
     ],

@@ -51,10 +51,10 @@ def test_predictions_are_those_of_the_model_in_units_of_y() -> None:
         mean, deviation = found.predict(NEW, return_std=True)
         assert mean.shape == deviation.shape == (50, *np.shape(targets)[1:])
         rows = (NEW - X.mean(axis=0)) / X.std(axis=0)
-        of_y, variance = (np.asarray(part) for part in found.model_.predict_y(rows))
+        y_mean, variance = (np.asarray(part) for part in found.model_.predict_y(rows))
         columns = np.reshape(targets, [len(X), -1])
         np.testing.assert_allclose(
-            mean.reshape(50, -1), of_y * columns.std(axis=0) + columns.mean(axis=0)
+            mean.reshape(50, -1), y_mean * columns.std(axis=0) + columns.mean(axis=0)
         )
         np.testing.assert_allclose(
             deviation.reshape(50, -1), np.sqrt(variance) * columns.std(axis=0)

@@ -146,16 +146,16 @@ def test_rows_that_are_given_and_processor_seconds(clock: None) -> None:
 
 def test_wrong_arguments() -> None:
     data, few = (X, Y), (X[:5], Y[:5])
-    of_models, of_pairs = "models must be a dict of one or more functions", r"\['a'\] must be a "
+    no_dict, no_pair = "models must be a dict of one or more functions", r"\['a'\] must be a "
     for models, rows, seconds, message in [
-        ({"a": exact(data)}, data, 1, of_pairs + "function, found"),
+        ({"a": exact(data)}, data, 1, no_pair + "function, found"),
         ({"exact": exact}, few, 1, "data: X must have 20 rows or more, found 5; with so few"),
-        *((models, data, 1, of_models) for models in ({}, [], [exact], exact)),
+        *((models, data, 1, no_dict) for models in ({}, [], [exact], exact)),
         *(
-            ({"a": (exact, *more)}, data, 1, of_pairs + "(function|pair)")
+            ({"a": (exact, *more)}, data, 1, no_pair + "(function|pair)")
             for more in ((), (3,), ({}, {}))
         ),
-        ({"a": (None, {})}, data, 1, of_pairs + "function"),
+        ({"a": (None, {})}, data, 1, no_pair + "function"),
         ({"exact": exact}, X, 1, r"data must be a pair \(X, Y\), found a "),
         ({"exact": exact}, (X, Y, Y), 1, r"data must be a pair \(X, Y\), found a "),
         ({"exact": exact}, data, [], "seconds must be a number or a list of numbers"),

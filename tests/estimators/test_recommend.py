@@ -93,8 +93,8 @@ def test_which_fit(case: str) -> None:
 
 def test_each_recipe_is_in_a_program() -> None:
     many = np.column_stack([np.arange(4_200.0), np.arange(4_200) // 2])
-    of_many = candidates_for(prepare(many, many[:, :1], categorical=[1]), None, 20, {})
-    programs = [one.code for found in [*map(small, CASES), of_many] for one in found.values()]
+    many_found = candidates_for(prepare(many, many[:, :1], categorical=[1]), None, 20, {})
+    programs = [one.code for found in [*map(small, CASES), many_found] for one in found.values()]
     for module in (recipes, group_recipes, outputs):
         for name, recipe in inspect.getmembers(module, inspect.isfunction):
             if recipe.__module__ == module.__name__ and "predictor" not in name:
@@ -310,12 +310,12 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
 
 
 def test_a_winner_has_to_exceed_the_mean_of_y_clearly() -> None:
-    of_mean = -0.5 * np.log(2 * np.pi * np.e)  # of standardised Y, but for the draw of rows
-    found, asked = raced({"waves": of_mean + 0.05})
+    baseline = -0.5 * np.log(2 * np.pi * np.e)  # of standardised Y, but for the draw of rows
+    found, asked = raced({"waves": baseline + 0.05})
     assert found.name == "waves" and not found.learnt
     assert str(found).startswith("Nothing was learnt. The best was waves")
     assert "No candidate is clearly better than the mean of Y: on 24 held-out" in found.sentences[0]
-    learnt, _ = raced({"waves": of_mean + 0.5})
+    learnt, _ = raced({"waves": baseline + 0.5})
     assert learnt.learnt and str(learnt).startswith("Take waves") and not learnt.sentences
     longest = {one["name"]: one["seconds"] for one in asked}
     assert longest["exact"] == 15 and longest["waves"] > 50  # of 60 seconds

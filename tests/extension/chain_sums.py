@@ -70,32 +70,34 @@ class ChainSums(Sums):
         b = tf.exp(-tf.abs(tf.gather(places, after) - x) / length)
         is_inside = before < after
         gap = tf.where(is_inside, 1 - tf.square(a * b), tf.ones_like(a))
-        of_before = tf.where(
+        weight_before = tf.where(
             is_inside, a * (1 - tf.square(b)) / gap, tf.where(number > last, a, tf.zeros_like(a))
         )
-        of_after = tf.where(
+        weight_after = tf.where(
             is_inside, b * (1 - tf.square(a)) / gap, tf.where(number > last, tf.zeros_like(b), b)
         )
-        return before, after, of_before, of_after
+        return before, after, weight_before, weight_after
 
     def _products(self, near: tuple[tf.Tensor, ...], targets: tf.Tensor) -> tf.Tensor:
         """``A t``, ``[M, T]``."""
-        before, after, of_before, of_after = near
-        sums = tf.math.unsorted_segment_sum(of_before[:, None] * targets, before, self.chain.size)
+        before, after, weight_before, weight_after = near
+        sums = tf.math.unsorted_segment_sum(
+            weight_before[:, None] * targets, before, self.chain.size
+        )
         return sums + tf.math.unsorted_segment_sum(
-            of_after[:, None] * targets, after, self.chain.size
+            weight_after[:, None] * targets, after, self.chain.size
         )
 
     def _diagonals(self, near: tuple[tf.Tensor, ...], weights: tf.Tensor) -> tf.Tensor:
         """The diagonal of ``A diag(w) A^T`` and the one beside it, ``[2, M]``."""
-        before, after, of_before, of_after = near
+        before, after, weight_before, weight_after = near
         weights, size = tf.cast(weights, tf.float64), self.chain.size
-        parts = (tf.square(of_before), before), (tf.square(of_after), after)
+        parts = (tf.square(weight_before), before), (tf.square(weight_after), after)
         diagonal = [tf.math.unsorted_segment_sum(weights * w, at, size) for w, at in parts]
-        beside = tf.math.unsorted_segment_sum(weights * of_before * of_after, before, size)
+        beside = tf.math.unsorted_segment_sum(weights * weight_before * weight_after, before, size)
         return tf.stack([tf.add_n(diagonal), beside])
 
-    def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[tf.Tensor, tf.Tensor]:
         near, grams = self._neighbours(X), []
         columns = tf.cast(self.features.mean.columns(X), tf.float64)
         for weights in tf.unstack(tf.convert_to_tensor(precisions)):
@@ -190,8 +192,8 @@ class ChainCollapsed(NamedTuple):
 
     def weights(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         root = self.prior.root()
-        mean, of_q = self.whitened_q(noise_variance)
-        return root.solve(mean, adjoint=True), root.solve(of_q, adjoint=True)
+        mean, q_root = self.whitened_q(noise_variance)
+        return root.solve(mean, adjoint=True), root.solve(q_root, adjoint=True)
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> np.ndarray:
         """Of the features A: the mean of u."""

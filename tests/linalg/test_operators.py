@@ -190,8 +190,8 @@ def test_sums(build: Callable[[tf.Tensor], Operator]) -> None:
     assert isinstance(first, Summable)
     expected = first.to_dense() + 0.5 * second.to_dense()
     packed = first.packed() + 0.5 * second.packed()
-    of_tensors = tf.function(lambda packed: first.unpacked(packed).parts, autograph=False)
-    ways = [first + second * 0.5, first.unpacked(packed), first.with_parts(*of_tensors(packed))]
+    unpack = tf.function(lambda packed: first.unpacked(packed).parts, autograph=False)
+    ways = [first + second * 0.5, first.unpacked(packed), first.with_parts(*unpack(packed))]
     for total in ways:
         assert type(total) is type(first)
         close(total.to_dense(), expected)
@@ -261,9 +261,9 @@ def test_stacks_keep_the_structure() -> None:
     first, second = (tf.constant(numbers(seed=seed)) for seed in range(2))
     for build in (diagonal, full, low_rank, bordered, blocks, nested):
         assert type(stack([build(first), build(second)]).root()) is ROOTS[build]
-    of_two_ranks = stack([low_rank(first), rank_one(second)])
-    assert type(of_two_ranks.root()) is LowRankRoot
-    close(of_two_ranks.to_dense()[1], rank_one(second).to_dense().numpy(), 1e-15)
+    two_ranks = stack([low_rank(first), rank_one(second)])
+    assert type(two_ranks.root()) is LowRankRoot
+    close(two_ranks.to_dense()[1], rank_one(second).to_dense().numpy(), 1e-15)
 
 
 def test_stacks_of_several_kinds_are_dense() -> None:

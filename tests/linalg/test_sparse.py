@@ -137,8 +137,8 @@ def test_arrow_terms_and_their_gradients(num_others: int) -> None:
         expected += 0.7 * tf.reduce_sum(solved * dense[2]) / dense[3]
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     by_dense = tape.gradient(expected, dense)
-    of_stencil = stencil_of(by_dense[0].numpy(), shape, reach)
-    np.testing.assert_allclose(gradients[0], of_stencil, atol=1e-11)
+    stencil_gradient = stencil_of(by_dense[0].numpy(), shape, reach)
+    np.testing.assert_allclose(gradients[0], stencil_gradient, atol=1e-11)
     for found, right in zip(gradients[1:], by_dense[1:], strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
 

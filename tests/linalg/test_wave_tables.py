@@ -37,15 +37,15 @@ def sum_of_one_box() -> Any:
 
 
 def product(num_inducing: int) -> Any:
-    (time, of_time), (space, of_space) = box([2], 9), box([0, 3], 13)
+    (time, time_waves), (space, space_waves) = box([2], 9), box([0, 3], 13)
     kernel = time * space
-    factors = [of_time, of_space]
+    factors = [time_waves, space_waves]
     if num_inducing:
         return kernel, iv.ProductInducingVariables.for_kernel(kernel, factors, num_inducing)
     return kernel, iv.ProductInducingVariables(factors)
 
 
-def of_the_globe(degrees: Any, *kernels: Any, **options: Any) -> Any:
+def globe(degrees: Any, *kernels: Any, **options: Any) -> Any:
     """In the columns 3 and 0."""
     made = [kernel(lengthscale=0.3, active_dims=[3, 0]) for kernel in kernels]
     blocks = [iv.SphericalHarmonics(3, degrees, **options) for _ in made]
@@ -62,12 +62,12 @@ CASES = {
     "sum": sum_of_one_box,
     "all products": lambda: product(0),
     "some products": lambda: product(40),
-    "globe": lambda: of_the_globe(range(8), idm.kernels.GlobeMatern32),
-    "a constant": lambda: of_the_globe([0], idm.kernels.GlobeMatern32),
-    "few harmonics": lambda: of_the_globe(
+    "globe": lambda: globe(range(8), idm.kernels.GlobeMatern32),
+    "a constant": lambda: globe([0], idm.kernels.GlobeMatern32),
+    "few harmonics": lambda: globe(
         None, idm.kernels.GlobeMatern12, chains=CHAINS, column_order=[1, 0]
     ),
-    "two of the globe": lambda: of_the_globe(
+    "two of the globe": lambda: globe(
         [1, 2, 5], idm.kernels.GlobeMatern12, idm.kernels.GlobeMatern52
     ),
 }
@@ -97,7 +97,7 @@ def test_sums_and_values(case: str) -> None:
     np.testing.assert_allclose(tables.gram(found[1]), (phi * weights[:, 1]) @ phi.T, atol=1e-10)
     np.testing.assert_allclose(tables.products(found), phi @ weights, atol=1e-10)
     mean, root = rng.normal(size=len(phi)), rng.normal(size=(len(phi), 5))
-    both = [tables.of_weights(mean), tables.of_products(root @ root.T)]
+    both = [tables.linear_table(mean), tables.quadratic_table(root @ root.T)]
     values = tables.at(X, np.stack(both))
     np.testing.assert_allclose(values[0], mean @ phi, atol=1e-10)
     np.testing.assert_allclose(values[1], np.sum((root.T @ phi) ** 2, axis=0), atol=1e-9)

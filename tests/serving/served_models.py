@@ -73,7 +73,7 @@ def with_points(kind: type) -> Any:
     return moved(kind(kernel + stationary(), likelihood, blocks))
 
 
-def of_data(kind: type, num_outputs: int = 1) -> Any:
+def data_model(kind: type, num_outputs: int = 1) -> Any:
     X = rows(20, seed=5)
     data = (X, targets(X, num_outputs))
     if kind is gpflow.models.GPMC:
@@ -89,9 +89,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "SVGP-points": points_svgp,
     "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
     "OrthogonalSVGP": lambda: with_points(idm.models.OrthogonalSVGP),
-    "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
-    "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
-    "CGLB": lambda: of_data(gpflow.models.CGLB),
-    "GPR": lambda: of_data(gpflow.models.GPR, 2),
-    "GPMC": lambda: of_data(gpflow.models.GPMC),
+    "StructuredSGPR": lambda: data_model(idm.models.StructuredSGPR, 2),
+    "SGPR": lambda: data_model(gpflow.models.SGPR, 2),
+    "CGLB": lambda: data_model(gpflow.models.CGLB),
+    "GPR": lambda: data_model(gpflow.models.GPR, 2),
+    "GPMC": lambda: data_model(gpflow.models.GPMC),
 }

@@ -78,7 +78,7 @@ def test_parameters_of_the_features(name: str) -> None:
     description = features.description()
     assert features.num_inducing == inducing_variable.num_inducing
     # The diagonal is the sum over terms of factors and what rows bring.
-    *_, terms = features.of_rows(tf.constant(POINTS))
+    *_, terms = features.row_features(tf.constant(POINTS))
     diagonal = features.diagonal_factors().numpy() @ terms.numpy()
     if np.any(features.incomplete):
         np.testing.assert_allclose(diagonal, kernel(POINTS, full_cov=False), rtol=1e-12)

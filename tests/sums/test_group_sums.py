@@ -164,7 +164,7 @@ def test_sites_of_trained_features(monkeypatch: pytest.MonkeyPatch) -> None:
         model = DualSVGP((X, COUNTS), kernel, CASES["two latent GPs"][0], features)
         with tf.GradientTape() as tape:
             terms = model._features.terms_of(tf.constant(X))
-            parts = model._features.sums.of_sites(tf.constant(X), precisions, shifts)
+            parts = model._features.sums.site_sums(tf.constant(X), precisions, shifts)
             sites = Sites(*parts, tf.matmul(terms, precisions, transpose_b=True))
             value = Prior(model._features).log_normaliser(sites, gram_gradient=True)
         gradients = tape.gradient(value, model.trainable_variables)
@@ -252,8 +252,8 @@ def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
         dual.assign_sites(dual.pass_over_data().sites)
         new = NEW.astype(dtype)
         found = [model.elbo(), dual.elbo()]
-        for of_both in (model, dual):
-            found += [*of_both.predict_f(new), of_both.predict_f(new, full_cov=True)[1]]
+        for each in (model, dual):
+            found += [*each.predict_f(new), each.predict_f(new, full_cov=True)[1]]
         assert all(part.dtype == dtype for part in found)
         return found
 

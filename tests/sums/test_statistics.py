@@ -40,13 +40,13 @@ def test_statistics_are_the_sums_that_they_say(rows: Rows, whole: Model) -> None
 
 def test_parts_add_up_and_can_be_taken_away(rows: Rows, make_model: Make, whole: Model) -> None:
     X, Y = rows
-    of_all = whole.statistics
+    total = whole.statistics
     first, second = (make_model((X[part], Y[part])) for part in (slice(50), slice(50, None)))
     together = first.statistics + second.statistics
     assert together.num_rows == len(X)
-    np.testing.assert_allclose(together.sums["gram"], of_all.sums["gram"], rtol=1e-14, atol=1e-13)
-    np.testing.assert_allclose(together.sums["products"], of_all.sums["products"], atol=1e-12)
-    rest = of_all - first.statistics
+    np.testing.assert_allclose(together.sums["gram"], total.sums["gram"], rtol=1e-14, atol=1e-13)
+    np.testing.assert_allclose(together.sums["products"], total.sums["products"], atol=1e-12)
+    rest = total - first.statistics
     assert rest.num_rows == len(X) - 50
     np.testing.assert_allclose(rest.sums["gram"], second.statistics.sums["gram"], atol=1e-12)
     elbo = make_model(together).elbo()

@@ -88,16 +88,16 @@ def test_effects_are_averages_of_the_joint_posterior(model: StructuredSGPR) -> N
     means, variances = found.at(grid)
     for k, subset in enumerate(SUBSETS):
         project = averages((8, 8, 8), subset)
-        of_mean, of_cov = project @ mean, project @ cov @ project.T
-        np.testing.assert_allclose(means[:, k], of_mean, atol=1e-8)
-        np.testing.assert_allclose(variances[:, k], np.diag(of_cov), atol=1e-8)
-        np.testing.assert_allclose(found.variances_of_mean[k], np.mean(of_mean**2), rtol=1e-8)
+        effect_mean, effect_cov = project @ mean, project @ cov @ project.T
+        np.testing.assert_allclose(means[:, k], effect_mean, atol=1e-8)
+        np.testing.assert_allclose(variances[:, k], np.diag(effect_cov), atol=1e-8)
+        np.testing.assert_allclose(found.variances_of_mean[k], np.mean(effect_mean**2), rtol=1e-8)
         draws = found.variance_draws[:, k]
-        expected = np.mean(of_mean**2) + np.mean(np.diag(of_cov))
+        expected = np.mean(effect_mean**2) + np.mean(np.diag(effect_cov))
         error = np.std(draws) / np.sqrt(len(draws))
         assert abs(np.mean(draws) - expected) < 4 * error, subset
         # The variance of a quadratic form of a Gaussian.
-        spread = 2 * np.sum(of_cov**2) + 4 * of_mean @ of_cov @ of_mean
+        spread = 2 * np.sum(effect_cov**2) + 4 * effect_mean @ effect_cov @ effect_mean
         np.testing.assert_allclose(np.std(draws), np.sqrt(spread) / len(grid), rtol=0.1)
     weights = np.full(len(grid), 1 / len(grid))
     np.testing.assert_allclose(found.constant[0], weights @ mean, rtol=1e-8)
@@ -272,7 +272,7 @@ def test_draws_have_a_seed_and_a_report_can_be_kept(model: StructuredSGPR) -> No
 
 
 def test_errors(model: StructuredSGPR, report: Effects) -> None:
-    def of_svgp(kernel: Any, features: Any) -> Any:
+    def svgp_report(kernel: Any, features: Any) -> Any:
         model = gpflow.models.SVGP(kernel, GAUSSIAN, features, num_latent_gps=2)
         return lambda: effects(model, X)
 
@@ -282,7 +282,7 @@ def test_errors(model: StructuredSGPR, report: Effects) -> None:
             lambda: effects(gpflow.models.GPR((X, Y), RBF()), X),
             "must have a Gaussian q of features of effects alone, found GPR; pass an interdomain",
         ),
-        (of_svgp(KERNEL, points), "found none in Additive with InducingPoints"),
+        (svgp_report(KERNEL, points), "found none in Additive with InducingPoints"),
         (lambda: effects(model, X, output="first"), "output must be an integer of 0 or more"),
         (lambda: effects(model, X, num_draws=0), "num_draws must be an integer of 1 or more"),
         (lambda: effects(model, X, seed=-1), "seed must be an integer of 0 or more"),

@@ -83,11 +83,11 @@ def friedman() -> Known:
     def product(u: Array, v: Array) -> Array:
         return 10 * np.sin(np.pi * u * v)
 
-    of_one = np.mean(product(GRID[:, None], GRID[None]), axis=1)
-    mean = np.mean(of_one)
+    main_effect = np.mean(product(GRID[:, None], GRID[None]), axis=1)
+    mean = np.mean(main_effect)
 
     def main(u: Array) -> Array:
-        return np.interp(u, GRID, of_one) - mean
+        return np.interp(u, GRID, main_effect) - mean
 
     def f(U: Array) -> Array:
         x = U.T
@@ -151,7 +151,7 @@ def test_closed_forms() -> None:
     shares = ishigami().shares
     for effect, expected in {(0,): 0.3139, (1,): 0.4424, (0, 2): 0.2437}.items():
         np.testing.assert_allclose(shares[effect], expected, atol=1e-4)
-    of_one = 1 / (3 * (1 + np.array([0.0, 1.0, 4.5, 9.0])) ** 2)
+    values = 1 / (3 * (1 + np.array([0.0, 1.0, 4.5, 9.0])) ** 2)
     g = sobol_g()
-    np.testing.assert_allclose(g.shares[0, 1] / g.shares[(0,)], of_one[1], rtol=1e-4)
-    np.testing.assert_allclose(g.shares[(2,)] / g.shares[(0,)], of_one[2] / of_one[0], rtol=1e-4)
+    np.testing.assert_allclose(g.shares[0, 1] / g.shares[(0,)], values[1], rtol=1e-4)
+    np.testing.assert_allclose(g.shares[(2,)] / g.shares[(0,)], values[2] / values[0], rtol=1e-4)

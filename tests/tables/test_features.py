@@ -59,16 +59,16 @@ def test_kuf_is_products() -> None:
         expected = [1.0, *waves(first, [1, 2]), *place[:, n], *waves(last, [1, 3])]
         found = Kuf(features, kernel, X)[:, n].numpy()
         np.testing.assert_allclose(found[:12], expected, atol=1e-14)
-        of_place, of_pair = found[12:24], found[24:]
+        place_values, pair_values = found[12:24], found[24:]
         orders = FREQUENCIES[0, 2]
         products = [
             np.prod(pair)
             for j, k in orders
             for pair in itertools.product(waves(first, [j]), waves(last, [k]))
         ]
-        np.testing.assert_allclose(of_pair, products, atol=1e-14)
+        np.testing.assert_allclose(pair_values, products, atol=1e-14)
         products = [np.prod(p) for p in itertools.product(waves(first, [1, 2]), place[:, n])]
-        np.testing.assert_allclose(of_place, products, atol=1e-14)
+        np.testing.assert_allclose(place_values, products, atol=1e-14)
 
 
 def test_features_add_up_to_the_kernel() -> None:
@@ -159,8 +159,8 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
     # Levels are taken whole, with the mean of their variances.
     for effect, *orders in variances.keys() - taken:
         size = 2 ** len(orders) * (3 if 1 in effect else 1)
-        of_size = [k for k in taken if 2 ** len(k[1:]) * (3 if 1 in k[0] else 1) >= size]
-        later = [variances[k] for k in of_size if k[1:] and max(k[1:]) > 1]
+        same_size = [k for k in taken if 2 ** len(k[1:]) * (3 if 1 in k[0] else 1) >= size]
+        later = [variances[k] for k in same_size if k[1:] and max(k[1:]) > 1]
         assert variances[(effect, *orders)] <= min(later, default=np.inf) * (1 + 1e-9)
 
 

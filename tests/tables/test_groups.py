@@ -165,9 +165,9 @@ def test_levels_of_text() -> None:
     assert kernel.level_names == ("bern", "oslo", "rome")
     np.testing.assert_array_equal(kernel.codes(["rome", "paris", "bern"]), [2, 3, 0])
     assert GroupFeatures(kernel).is_subset_of(GroupFeatures(GroupIntercepts([0, 1, 2])))
-    of_numbers = GroupIntercepts.from_data(np.array([7, 2, 7, 9]), variance=2.0, active_dims=[1])
-    np.testing.assert_array_equal(of_numbers.levels, [2, 7, 9])
-    np.testing.assert_array_equal(of_numbers.codes([7, 1]), [7, 1])
+    numeric = GroupIntercepts.from_data(np.array([7, 2, 7, 9]), variance=2.0, active_dims=[1])
+    np.testing.assert_array_equal(numeric.levels, [2, 7, 9])
+    np.testing.assert_array_equal(numeric.codes([7, 1]), [7, 1])
 
 
 @pytest.mark.parametrize("number", [1, 3])

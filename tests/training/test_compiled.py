@@ -15,7 +15,7 @@ import tensorflow_probability as tfp
 from gpflow.keras import tf_keras
 
 from interdomain import _tracing, fit
-from interdomain.core.kept import kept
+from interdomain.core.kept import build_once
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR
 from tests.parts import with_harmonics
@@ -76,7 +76,7 @@ def test_passes_compile_once(data, traces) -> None:
 
 def kept_by(model: Any) -> object:
     """What is kept as if it had been compiled: another object when the model has changed."""
-    return kept(model, "compiled", None, object)
+    return build_once(model, "compiled", None, object)
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {

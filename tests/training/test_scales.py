@@ -43,7 +43,7 @@ def sum_on_intervals() -> Any:
     return svgp(kernel, iv.SumInducingVariables(intervals))
 
 
-def of_images() -> Any:
+def image_model() -> Any:
     kernel = Convolutional(Matern32(), (6, 6), (3, 3))
     return svgp(kernel, iv.InducingPatches.from_data(kernel, IMAGES, 5))
 
@@ -83,7 +83,7 @@ RIGHT: dict[str, Any] = {
     "lengthscales to match": (lambda: svgp(Matern32(lengthscales=5e3)), (X * 1e4 + 1e6, Y)),
     "a trained lengthscale": (lambda: svgp(Matern32(lengthscales=[1e-4, 1e5])), (X, Y)),
     "weights to match": (lambda: on_the_sphere(weight_variances=1e-8), (X * 1e4, Y)),
-    "pixels are no columns": (of_images, (IMAGES, Y)),
+    "pixels are no columns": (image_model, (IMAGES, Y)),
     "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
     "a constant column": (lambda: svgp(Matern32()), (np.append(X, 0 * X + 1, axis=1)[:, :2], Y)),
     "constant targets": (lambda: regression(Y), (X, 0 * Y + 0.1)),

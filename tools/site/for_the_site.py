@@ -9,8 +9,10 @@ Sphinx, and links each public name in the text to its page in the reference.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import gpflow
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 
@@ -22,11 +24,22 @@ REPLACEMENTS = (
     (r"\]\(\.\./((?:\.\./)*)benchmarks/results/", r"](\1benchmarks/images/"),
     (r"\]\(\.\./((?:\.\./)*)notebooks/(\w+\.ipynb)", r"](\1gallery/\2"),
     (r"\]\(\.\./((?:\.\./)*)CHANGELOG\.md", r"](\1changes.md"),
+    (r"\]\(\.\./((?:\.\./)*)CONTRIBUTING\.md", r"](\1contributing.md"),
     (r"\]\(\.\./((?:\.\./)*)notebooks\)", r"](\1gallery/index.md)"),
     (r"\]\(\.\./((?:\.\./)*)src/interdomain\)", r"](\1reference/index.rst)"),
     (r"\]\(\.\./docs/", r"](../"),  # in a notebook
     (r"<!-- toctree\n(.*?)\n-->", r"```{toctree}\n:hidden:\n\n\1\n```"),
 )
+
+
+COPIES = {"CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+def copy_pages(root: Path, docs: Path) -> None:
+    """Copy pages of the repository's root into docs/, with links that lead from there."""
+    for name, copy in COPIES.items():
+        text = re.sub(r"\]\((?!https?:|#|docs/)", "](../", (root / name).read_text())
+        (docs / copy).write_text(text.replace("](docs/", "]("))
 
 
 def replace_paths(app: Any, page: str, source: list[str]) -> None:
@@ -41,7 +54,8 @@ def public_targets() -> dict[str, str]:
     for owner, name in reference.public_names():
         full = reference.qualified(owner, name)
         targets |= {full: full, full.replace("interdomain", "idm", 1): full}
-        if owner != "deep":  # its names, such as `build`, are words
+        stock = any(hasattr(part, name) for part in (gpflow.models, gpflow.inducing_variables))
+        if owner != "deep" and not stock:  # `build` is a word, and `SVGP` is GPflow's
             targets.setdefault(name, full)
     return targets
 

@@ -216,7 +216,8 @@ def write(folder: Path, docs: Path) -> None:
     others = {
         "Limits </limits>": "What a model recovers from, and when it raises or warns.",
         "Papers </papers>": "What was reproduced, and what was not.",
-        "Changes </changes>": "The versions, with tables of old and new names.",
+        "Changes </changes>": "The versions, with a table of old and new names.",
+        "Contributing </contributing>": "How to set up, test and change the repository.",
     }
     introduction = "Every public name. Import the package by ``import interdomain as idm``."
     (folder / "index.rst").write_text(listing("Reference", introduction, listed | others))

@@ -131,8 +131,8 @@ class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, step
     def table(self, records: Records) -> str:
         parts = []
         for task, title in TITLES.items():
-            of_task = [one for one in records if task_of(one["configuration"]) == task]
-            parts += [f"{title}\n\n{table_of(of_task, PAPER[task])}"] if of_task else []
+            task_records = [one for one in records if task_of(one["configuration"]) == task]
+            parts += [f"{title}\n\n{table_of(task_records, PAPER[task])}"] if task_records else []
         return "\n\n".join(parts)
 
 

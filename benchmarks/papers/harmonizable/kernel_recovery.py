@@ -118,7 +118,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
         rows, ridge = [], ""
         for target in TARGETS:
             for kernel in KERNELS:
-                starts = of_kernel(records, target, kernel)
+                starts = kernel_records(records, target, kernel)
                 if not starts:
                     continue
                 first = {**starts[0]["configuration"], **starts[0]["result"]}
@@ -164,7 +164,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
             truth = target.K(places, places).numpy()
             images = [(name, truth, truth)]
             for kernel in KERNELS:
-                for record in of_kernel(records, name, kernel)[:1]:
+                for record in kernel_records(records, name, kernel)[:1]:
                     values = np.asarray(recovered_kernel(record)(places))
                     title = f"{kernel} - truth, MSE {record['result']['mse']:.2g}"
                     images += [(f"{name}: {kernel}", values, truth), (title, *2 * [values - truth])]
@@ -180,7 +180,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
                 axis.invert_yaxis()
                 axis.set_title(title, fontsize=9)
         figure.savefig(folder / "kernel_recovery.png", dpi=60)
-        for record in of_kernel(records, "gsm", "hmk")[:1]:
+        for record in kernel_records(records, "gsm", "hmk")[:1]:
             figure = Figure(figsize=(5.0, 3.6), layout="constrained")
             axis, x = figure.subplots(), np.linspace(-1.0, 1.0, 121)
             w = np.linspace(0.0, 5.0, 121)
@@ -321,7 +321,7 @@ def least_stationary_error(matrix: Array) -> float:
     return sum(len(values) * float(np.var(values)) for values in diagonals) / count**2
 
 
-def of_kernel(records: Records, target: str, kernel: str) -> list[Record]:
+def kernel_records(records: Records, target: str, kernel: str) -> list[Record]:
     """The records of a target and an approximation, those of least error first."""
     wanted = {"target": target, "kernel": kernel}.items()
     chosen = [record for record in records if wanted <= record["configuration"].items()]

@@ -101,15 +101,15 @@ def shares_of_variables() -> tuple[Any, Any]:
     kernels; waves of the interval [-1, 1]."""
     waves = idm.inducing_variables.VariationalFourierFeatures(-1, 1, 6, polynomial_degree=0)
     kernel = gpflow.kernels.Matern32()
-    of_column = 1 / np.diagonal(gpflow.covariances.Kuu(waves, kernel))
+    variances = 1 / np.diagonal(gpflow.covariances.Kuu(waves, kernel))
     # One cosine, then cosine and sine of each frequency.
-    of_column = of_column[[0, *np.arange(1, 13).reshape(2, 6).T.ravel()]]
+    variances = variances[[0, *np.arange(1, 13).reshape(2, 6).T.ravel()]]
     zonal = idm.kernels.SphericalMatern32()
     levels = idm.diagnostics.spectrum(zonal, "relu", dimension=3, max_degree=9).variance_shares
     harmonics = np.full([10, 19], np.nan)
     for degree, share in enumerate(levels):
         harmonics[degree, : 2 * degree + 1] = share / (2 * degree + 1)
-    products = np.outer(of_column, of_column)
+    products = np.outer(variances, variances)
     return products / np.sum(products), harmonics
 
 

@@ -86,10 +86,10 @@ def accuracy_table(records: Records, methods: Sequence[str]) -> str:
         key = (*place, *(run.get(key) or 0 for key in keys))
         groups.setdefault(key, []).append(record)
     rows = []
-    for key, of_splits in sorted(groups.items()):
+    for key, split_records in sorted(groups.items()):
         dataset, method = list(SIZES)[key[0]], methods[key[1]]
         frequencies, margin, source, max_iterations = key[2:]
-        results = [record["result"] for record in of_splits]
+        results = [record["result"] for record in split_records]
         M = results[0].get("num_inducing", "" if method.endswith("gpr") else SIZES[dataset][0])
         row = [dataset, method, M, f"{frequencies}, {margin:g}" if frequencies else ""]
         for metric in ("mse", "nlpd"):
@@ -99,7 +99,7 @@ def accuracy_table(records: Records, methods: Sequence[str]) -> str:
                 continue
             text, verdict = paper_verdict(dataset, method, metric, float(np.mean(values)))
             row += [mean_and_deviation(values, decimals=4), text, verdict]
-        splits = ranges(record["configuration"]["split"] for record in of_splits)
+        splits = ranges(record["configuration"]["split"] for record in split_records)
         unfinished = sum(not result["converged"] for result in results)
         row += [
             f"{np.mean([result['objective'] for result in results]):.1f}",

@@ -98,8 +98,8 @@ def choose_features(
     def density() -> float:
         return float(np.mean(subset.predict_log_density(held_out)))
 
-    def after_rounds(of: Any, steps: int) -> Callable[[], None] | None:
-        return None if refit is None else functools.partial(refit, of, steps)
+    def after_rounds(trained: Any, steps: int) -> Callable[[], None] | None:
+        return None if refit is None else functools.partial(refit, trained, steps)
 
     # Input scales are trained on few rows, together with features that are chosen for them.
     train(subset, subset_steps)

@@ -50,8 +50,8 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     """
     X, dims = tf.convert_to_tensor(X), kernel.active_dims
     if isinstance(dims, slice):
-        of_few, of_many = (len(range(*dims.indices(k * _MOST_COLUMNS_OF_X))) for k in (1, 2))
-        return with_columns(kernel.slice(X, None)[0], of_few if of_few == of_many else None)
+        count, wider_count = (len(range(*dims.indices(k * _MOST_COLUMNS_OF_X))) for k in (1, 2))
+        return with_columns(kernel.slice(X, None)[0], count if count == wider_count else None)
     found, needed = X.shape[-1], int(np.max(dims, initial=-1)) + 1
     if found is not None and found < needed:  # a GPU would return zeros for missing columns
         raise ValueError(
@@ -112,7 +112,7 @@ def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
     raise refusal("X", rule, X.shape[-1], remedy)
 
 
-def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
+def checked_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
     """X, checked to have ``num_columns`` columns (None for any number), possibly in the graph.
 
     :param why: Why X must have this number; the message has it after the word "columns".

@@ -63,9 +63,9 @@ class FiniteRank(WholeRows):
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
         is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-        of_blocks = isinstance(inducing_variable, DecomposedInducingVariables)
-        of_whole = not of_blocks and isinstance(kernel, getattr(inducing_variable, "kernels", ()))
-        if is_sum and not (of_whole or isinstance(inducing_variable, InducingPoints)):
+        has_blocks = isinstance(inducing_variable, DecomposedInducingVariables)
+        fits_sum = not has_blocks and isinstance(kernel, getattr(inducing_variable, "kernels", ()))
+        if is_sum and not (fits_sum or isinstance(inducing_variable, InducingPoints)):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
                 f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "
@@ -127,11 +127,11 @@ class FiniteRank(WholeRows):
 def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> None:
     """:raises ValueError: If neither the family nor GPflow's ``Kuf`` defines a covariance."""
     kinds = type(inducing_variable), type(kernel), object
-    of_pair = Kuf.dispatch(*kinds)
+    covariance = Kuf.dispatch(*kinds)
     if isinstance(inducing_variable, InterDomainInducingVariables):
-        if of_pair is Kuf.dispatch(InterDomainInducingVariables, Kernel, object):
+        if covariance is Kuf.dispatch(InterDomainInducingVariables, Kernel, object):
             check_kernel(inducing_variable, kernel)
-    elif of_pair is None:
+    elif covariance is None:
         raise ValueError(
             f"kernel: there is no covariance between {kinds[0].__name__} and {kinds[1].__name__}; "
             "pass a kernel and an inducing variable that GPflow's Kuf is registered for."

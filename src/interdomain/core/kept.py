@@ -24,7 +24,7 @@ class _Kept:
         return _Kept, ()
 
 
-def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
+def build_once(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
     """The object of this name for the present model and key, which ``build`` builds if necessary.
     The object must not refer to the model: it is freed with the model."""
     holder, state = vars(model).get(KEPT, _Kept()), _state(model)

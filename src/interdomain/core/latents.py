@@ -108,17 +108,19 @@ def latent_gps(kernel: Kernel, *inducing_variables: InducingVariables) -> list[L
     count = int(kernel.num_latent_gps)
     kernels = kernel.latent_kernels
     kernels = kernels * count if len(kernels) == 1 else kernels
-    of_each = list(zip(*(_of_each(u, count) for u in inducing_variables), strict=True))
-    of_each = of_each or [()] * count
+    tuples = list(zip(*(_variables_per_latent(u, count) for u in inducing_variables), strict=True))
+    tuples = tuples or [()] * count
     groups: dict[tuple[int, ...], LatentGPs] = {}
-    for position, (latent, of_latent) in enumerate(zip(kernels, of_each, strict=True)):
-        key = (id(latent), *map(id, of_latent))
+    for position, (latent, variables) in enumerate(zip(kernels, tuples, strict=True)):
+        key = (id(latent), *map(id, variables))
         before = groups[key].positions or () if key in groups else ()
-        groups[key] = LatentGPs(latent, of_latent, (*before, position))
+        groups[key] = LatentGPs(latent, variables, (*before, position))
     return list(groups.values())
 
 
-def _of_each(inducing_variable: InducingVariables, count: int) -> Sequence[InducingVariables]:
+def _variables_per_latent(
+    inducing_variable: InducingVariables, count: int
+) -> Sequence[InducingVariables]:
     if isinstance(inducing_variable, FallbackSeparateIndependentInducingVariables):
         entries = inducing_variable.inducing_variables
         if len(entries) != count:

@@ -137,8 +137,8 @@ def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dicti
     """The dictionary of the features, if there is one. Under a prior of finite rank, the dictionary
     is one of finite rank too."""
     family, base = as_family(inducing_variable, kernel)
-    of_family = family.dictionary(base)
-    return of_family and replace(of_family, finite_rank=base is not kernel)
+    dictionary = family.dictionary(base)
+    return dictionary and replace(dictionary, finite_rank=base is not kernel)
 
 
 def num_columns_of_any(pairs: Iterable[Block]) -> int | None:

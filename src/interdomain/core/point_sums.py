@@ -54,13 +54,13 @@ def double_sums(
     """``sum_pq weights[p] weights[q] k(points[n, p], points2[n', q])`` ``[N, N2]``."""
     num_points, dim = points.shape[1], points.shape[2]
 
-    def of_groups(groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    def group_sums(groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         cross = cross_sums(kernel, tf.reshape(groups, [-1, dim]), points2, weights)
         by_group = tf.reshape(cross, [tf.shape(groups)[0], num_points, tf.shape(points2)[0]])
         return tf.tensordot(by_group, weights, [[1], [0]])
 
     chunk = rows_per_chunk(num_points * (points2.shape[0] or _TYPICAL_ROWS))
-    return map_rows(of_groups, points, [points2, weights], chunk)
+    return map_rows(group_sums, points, [points2, weights], chunk)
 
 
 def quadratic_sums(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -81,34 +81,34 @@ def _generic_cross(
     """The sums of a kernel without radial terms. The gradient computes each chunk again."""
     num_points, dim = points.shape[1], points.shape[2]
 
-    def of_groups(groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    def group_sums(groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         values = kernel(Z, tf.reshape(groups, [-1, dim]))
         sums = tf.linalg.matvec(tf.reshape(values, [-1, num_points]), weights)
         # Both reshapes name the sizes instead of -1, because there may be no groups.
         return tf.transpose(tf.reshape(sums, [tf.shape(Z)[0], tf.shape(groups)[0]]))
 
-    return map_rows(of_groups, points, [Z, weights], chunk)
+    return map_rows(group_sums, points, [Z, weights], chunk)
 
 
 def _generic_quadratic(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """The sums of a kernel without radial terms. The gradient computes each chunk again."""
     num_points = points.shape[1]
 
-    def of_groups(groups: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    def group_sums(groups: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return tf.linalg.matvec(tf.tensordot(kernel(groups), weights, 1), weights)
 
-    def of_large_group(group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    def large_group_sums(group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """The sum of one group ``[1, P, D]``, over a few of its points at a time."""
 
-        def of_points(part: tf.Tensor, group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        def row_sums(part: tf.Tensor, group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
             return tf.linalg.matvec(kernel(part, group[0]), weights)
 
-        sums = map_rows(of_points, group[0], [group, weights], max(1, _max_entries() // num_points))
+        sums = map_rows(row_sums, group[0], [group, weights], max(1, _max_entries() // num_points))
         return tf.tensordot(weights, sums, 1)[None]
 
     if num_points**2 <= _max_entries():
-        return map_rows(of_groups, points, [weights], rows_per_chunk(num_points**2))
-    return map_rows(of_large_group, points, [weights], 1)
+        return map_rows(group_sums, points, [weights], rows_per_chunk(num_points**2))
+    return map_rows(large_group_sums, points, [weights], 1)
 
 
 # Kernels that are sums of functions of a squared distance.

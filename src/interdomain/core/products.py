@@ -226,7 +226,7 @@ class ProductInducingVariables(CombinedInducingVariables):
         if self.has_all:
             return reduce(_all_products, features)
         pairs = zip(features, self.members.T, strict=True)
-        return reduce(operator.mul, [tf.gather(of_factor, places) for of_factor, places in pairs])
+        return reduce(operator.mul, [tf.gather(factor, places) for factor, places in pairs])
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
         """The structure of the products, if all factors have a structure that products keep."""

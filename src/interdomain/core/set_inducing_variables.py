@@ -38,8 +38,8 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
 
     def num_columns(self, kernel: SetKernel) -> int | None:
         """The kernel's number of columns, or that of Z if points are in the space of X."""
-        of_points = self.Z.shape[-1] if kernel.point_dim is None else None
-        return num_columns(kernel, kernel.input_dim or of_points)
+        dimension = self.Z.shape[-1] if kernel.point_dim is None else None
+        return num_columns(kernel, kernel.input_dim or dimension)
 
     def Kuf(self, kernel: SetKernel, X: TensorType) -> tf.Tensor:
         """The covariances ``sum_p w_p k_g(z, x_p)``."""

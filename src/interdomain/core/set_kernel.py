@@ -106,11 +106,11 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
     @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        def of_rows(rows: tf.Tensor) -> tf.Tensor:
+        def row_variances(rows: tf.Tensor) -> tf.Tensor:
             return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
 
         X = self.seen(X)
-        return tf.reshape(self._map_inputs(of_rows, as_rows(X)), tf.shape(X)[:-1])
+        return tf.reshape(self._map_inputs(row_variances, as_rows(X)), tf.shape(X)[:-1])
 
     @check_shapes("Z: [M, E]", "X: [batch..., N, D]", "return: [M, batch..., N]")
     def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
@@ -121,11 +121,11 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         X, Z = self.seen(X), tf.convert_to_tensor(Z)
         X = with_columns(X, Z.shape[-1] if self.point_dim is None else None)
 
-        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
+        def row_covariances(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
             points, weights = self.points(rows), self.point_weights
             return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
 
-        covariances = self._map_inputs(of_rows, as_rows(X), self.as_points(Z, X.shape[-1]))
+        covariances = self._map_inputs(row_covariances, as_rows(X), self.as_points(Z, X.shape[-1]))
         shape = tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0)
         return tf.reshape(tf.transpose(covariances), shape)
 

@@ -86,8 +86,8 @@ class ConvolutionalLayer(Layer):
 
     def sample(self) -> Any:
         """A random function from images to images: one posterior draw, applied to all patches."""
-        of_patches = super().sample()
-        return lambda X: self._as_images(of_patches(self._patches(X)), X)
+        patch_function = super().sample()
+        return lambda X: self._as_images(patch_function(self._patches(X)), X)
 
     @unconverted
     def predict(

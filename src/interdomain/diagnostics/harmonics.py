@@ -158,7 +158,7 @@ def harmonic_shares(
         prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
     # Kuu is one over the variance times the eigenvalue.
     variances = explained / harmonics.Kuu(kernel).diag_part().numpy().astype(float) / prior
-    of, degrees = "the prior variance", np.array(harmonics.degrees)[harmonics.level_of_each]
+    measured, degrees = "the prior variance", np.array(harmonics.degrees)[harmonics.level_of_each]
     if whitened_mean is not None:
         form = "a vector [M] or a matrix [M, P]"
         mean = finite_array("whitened_mean", whitened_mean, (1, 2), form)
@@ -170,7 +170,7 @@ def harmonic_shares(
         squares = np.sum(np.square(mean.reshape([len(mean), -1])), axis=1)
         variances = np.where(degrees == 0, 0.0, squares * variances)
         variances /= np.sum(variances) or 1.0
-        of = "the squared terms of the posterior mean (without the constant)"
+        measured = "the squared terms of the posterior mean (without the constant)"
     count = rows.shape[1]
     names = range(count) if column_names is None else column_names
     listed = items("column_names", names, "a list of names")
@@ -184,4 +184,4 @@ def harmonic_shares(
     first, second, *others = (found[place] for place in (*harmonics.column_order, -1))
     coordinates = f"{first}, {second}", *others  # the first two share one
     raises = np.abs(raises_of(harmonics.chains))
-    return HarmonicShares(len(rows), of, coordinates, variances, degrees, raises)
+    return HarmonicShares(len(rows), measured, coordinates, variances, degrees, raises)

@@ -127,10 +127,10 @@ def spectrum(
     carried = kernel.nonzero_degrees(dimension, max_degree)
     eigenvalues, coefficients = np.zeros(size), np.zeros(size)
     eigenvalues[list(carried)] = np.maximum(kernel.eigenvalues(dimension, carried), 0)
-    of_unit = activation.nonzero_degrees(dimension, max_degree)
-    if of_unit:
-        coefficients[list(of_unit)] = np.abs(activation.coefficients(dimension, of_unit))
-    common, missing = sorted(set(carried) & set(of_unit)), sorted(set(carried) - set(of_unit))
+    nonzero = activation.nonzero_degrees(dimension, max_degree)
+    if nonzero:
+        coefficients[list(nonzero)] = np.abs(activation.coefficients(dimension, nonzero))
+    common, missing = sorted(set(carried) & set(nonzero)), sorted(set(carried) - set(nonzero))
     roots, shares, norm_terms = np.sqrt(eigenvalues), counts * eigenvalues, np.zeros(size)
     with np.errstate(divide="ignore"):  # squares of small coefficients would underflow
         norm_terms[common] = counts[common] * (coefficients[common] / roots[common]) ** 2

@@ -91,8 +91,8 @@ def rank_transforms(
         inducing_variable: InducingVariables
         if transforms is None:
             points = k_means(where_it_lives(kernel, X, seed), num_inducing, seed=seed)
-            of_sum = OrbitInducingPoints if isinstance(kernel, SetKernel) else InducingPoints
-            summed, size, inducing_variable = kernel, num_inducing, of_sum(points)
+            points_class = OrbitInducingPoints if isinstance(kernel, SetKernel) else InducingPoints
+            summed, size, inducing_variable = kernel, num_inducing, points_class(points)
         else:
             summed = HarmonicKernel(kernel, transforms)
             inducing_variable = HarmonicInducingPoints.from_data(summed, X, num_inducing, seed=seed)
@@ -173,7 +173,7 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     if isinstance(model, OrthogonalSVGP):
         (split,) = model.q.groups(model.kernel)
         base, orthogonal = split.parts()[0].terms_of_sets(X)
-        of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
+        orthogonal_terms = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:
         multioutput = MultioutputKernel, MultioutputInducingVariables
         pair = model.kernel, model.inducing_variable
@@ -188,9 +188,9 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         parts = model.inducing_variable, model.kernel
         (group,) = block_groups(*parts, q, whiten=whiten, joint=True)
         base = group.parts()[0].terms(X)
-        of_orthogonal = [tf.zeros([1, 1], X.dtype)] * 2
+        orthogonal_terms = [tf.zeros([1, 1], X.dtype)] * 2
     prior = model.kernel(X, full_cov=False)[:, None]
-    terms = [prior, base.explained[:, None], _uncertain(base), *of_orthogonal]
+    terms = [prior, base.explained[:, None], _uncertain(base), *orthogonal_terms]
     shape = [tf.shape(X)[0], model.num_latent_gps]
     return VarianceTerms(*(tf.broadcast_to(term, shape) for term in terms))
 

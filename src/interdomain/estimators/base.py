@@ -43,25 +43,25 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.model, self.seconds, self.categorical = model, seconds, categorical
         self.inputs, self.random_state, self.progress = inputs, random_state, progress
 
-    def _checked(self, X: Any, y: Any = None, *, reset: bool = False, **of_targets: Any) -> Any:
+    def _checked(self, X: Any, y: Any = None, *, reset: bool = False, **y_options: Any) -> Any:
         """Rows of numbers as a matrix, with their targets if they are training rows. A frame stays
         as it is, and so do rows with categories.
 
-        :param of_targets: What scikit-learn has to know of targets that are numbers.
+        :param y_options: What scikit-learn has to know of targets that are numbers.
         """
         if not reset:
             check_is_fitted(self)
-        pair = (y,) if reset or of_targets else ()
+        pair = (y,) if reset or y_options else ()
         least, framed = 1 + reset, hasattr(X, "columns")
         if not framed and self.categorical is None:
-            options = {"dtype": np.float64, "ensure_min_samples": least, **of_targets}
+            options = {"dtype": np.float64, "ensure_min_samples": least, **y_options}
             return validate_data(self, X, *pair, reset=reset, **options)
         rows = X if framed else np.asarray(X, object)
         validate_data(self, rows, *pair, reset=reset, skip_check_array=True)
         if not pair:
             return rows
         numbers = {"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": least}
-        y = check_array(y, input_name="y", **numbers) if of_targets else column_or_1d(y, warn=True)
+        y = check_array(y, input_name="y", **numbers) if y_options else column_or_1d(y, warn=True)
         check_consistent_length(rows, y)
         return rows, y
 

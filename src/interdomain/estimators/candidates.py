@@ -170,9 +170,9 @@ def candidates_for(
     if data.noise_weights is not None:
         listed = [each for each in listed if each[0] in _WEIGHTED]
     suitable = {}
-    for name, suits, recipe, training, of_recipe in listed:
+    for name, suits, recipe, training, recipe_arguments in listed:
         if suits:
-            given = {**common, **of_recipe}
+            given = {**common, **recipe_arguments}
             settings = _settings(recipe, given, passed)
             if recipe is group_recipes.beside_groups:
                 settings["settings"] = _settings(given["recipe"], given, passed)
@@ -210,7 +210,7 @@ def _with_groups(
     suits: bool,
     recipe: Callable[..., Any],
     training: Mapping[str, Any] | None,
-    of_recipe: Mapping[str, Any],
+    recipe_arguments: Mapping[str, Any],
     num_levels: Sequence[int],
 ) -> _Listed:
     """The candidate with a number for each level of groups: as it is known with groups, or beside
@@ -225,7 +225,7 @@ def _with_groups(
         return name, suits, group_recipes.neighbours_and_groups, options, {}
     suits = suits and name in _SUMS
     more = {"recipe": recipe, "training": training, "settings": {}}
-    return name, suits, group_recipes.beside_groups, {}, {**of_recipe, **more}
+    return name, suits, group_recipes.beside_groups, {}, {**recipe_arguments, **more}
 
 
 def _settings(

@@ -79,7 +79,7 @@ class PreparedData:
         """The number of the other columns of X."""
         return self.X.shape[1] - len(self.num_levels)
 
-    def of_columns(self, columns: BoolArray, X: Array, Y: Array) -> PreparedData:
+    def restricted_to(self, columns: BoolArray, X: Array, Y: Array) -> PreparedData:
         """Other rows, of some of the columns.
 
         :param columns: Which columns are left, ``[D]``.
@@ -215,12 +215,12 @@ def prepare(
         options["bounds"] = dict(bounds)
     scaler = TableScaler(X, scale, **options)
     rows, left_out = scaler(X), scaler.left_out
-    scaled, units, of_targets = plain, None, f"{_TARGETS[targets]} = {targets.__name__}(Y)"
+    scaled, units, target_code = plain, None, f"{_TARGETS[targets]} = {targets.__name__}(Y)"
     if targets is outputs.standardised:
         scaled, *moments = outputs.standardised(Y)
         units = moments[0], moments[1]
     arguments = "".join(f", {name}={value!r}" for name, value in options.items())
-    of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}"{arguments})  # {what}'
+    row_code = f'scaler = idm.tables.TableScaler(X, "{scale}"{arguments})  # {what}'
     if left_out:
         sentences += (f"Columns of X that do not vary are left out: {', '.join(left_out)}.",)
     parts = () if likelihood is None else likelihood.submodules
@@ -233,7 +233,7 @@ def prepare(
     return PreparedData(
         rows,
         scaled,
-        f"{of_rows}\nX_train = scaler(X)\n{of_targets}",
+        f"{row_code}\nX_train = scaler(X)\n{target_code}",
         shape,
         scaler,
         targets,

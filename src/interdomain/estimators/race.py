@@ -191,8 +191,8 @@ class _Runner:
         X, Y = self._held_out
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
         rmse = float("nan")
-        of_f = predict_in_batches(model, X[:1], progress=False)[0]
-        if np.shape(Y)[1] <= np.shape(of_f)[1]:  # further columns are no values of f
+        latent_mean = predict_in_batches(model, X[:1], progress=False)[0]
+        if np.shape(Y)[1] <= np.shape(latent_mean)[1]:  # further columns are no values of f
             means = np.asarray(predict_in_batches(model, X, method="predict_y", progress=False)[0])
             if means.shape == np.shape(Y):
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))

@@ -180,15 +180,15 @@ def choose(
         new = new[:, : data.num_numeric]
     if data.on_globe and new is not None:
         compared, new = (np.asarray(unit_vectors(part)) for part in (compared, new))
-    of_held_out, order = held_out_rows(compared, number_apart, seed, new)
-    apart, rows = len(of_held_out), order[:_ROWS]
+    test_rows, order = held_out_rows(compared, number_apart, seed, new)
+    apart, rows = len(test_rows), order[:_ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
     columns = np.ptp(sample.X[rows], axis=0) > 0
     columns |= data.image_shape is not None or data.on_globe
     columns[data.num_numeric :] = True
-    parts = rows, order[:_ROWS_NEARBY], of_held_out
+    parts = rows, order[:_ROWS_NEARBY], test_rows
     train, many, held_out = ((sample.X[part][:, columns], sample.Y[part]) for part in parts)
-    few = sample.of_columns(columns, *train)
+    few = sample.restricted_to(columns, *train)
     small = candidates_for(few, likelihood, _SIZE, {})
 
     # Candidates that end by themselves come first: the others share whatever time is left.
@@ -235,13 +235,13 @@ def choose(
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
     sentences = list(data.sentences)
-    of_mean = density_of_the_mean(likelihood, train, held_out) if densities else -math.inf
-    learnt = not densities or not apart * (best - of_mean) <= _LEARNT
+    baseline = density_of_the_mean(likelihood, train, held_out) if densities else -math.inf
+    learnt = not densities or not apart * (best - baseline) <= _LEARNT
     if not learnt:
         sentences.insert(
             0,
             f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows the "
-            f"best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass other "
+            f"best has a mean log density of {best:.4f}, the mean of Y {baseline:.4f}. Pass other "
             "columns, more rows, or more seconds.",
         )
     if winner == "neighbours" and BOTH in full and BOTH not in densities:

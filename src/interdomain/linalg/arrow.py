@@ -1,12 +1,12 @@
-"""The precision of the weights of splines on a grid, bordered by that of a few dense features.
+"""The precision matrix of the weights of splines on a grid and of a few dense features.
 
     P = [[A, C], [C^T, D]],    A being a stencil (:mod:`interdomain.linalg.dissection`).
 
-With ``T = A^{-1} C`` and the Schur complement ``S = D - C^T T``, its inverse is
+With ``T = A^{-1} C`` and the Schur complement ``S = D - C^T T``, the inverse of P is
 
-    [[A^{-1} + T S^{-1} T^T, -T S^{-1}], [-S^{-1} T^T, S^{-1}]],
+    [[A^{-1} + T S^{-1} T^T, -T S^{-1}], [-S^{-1} T^T, S^{-1}]].
 
-of which only the entries that P has are computed.
+Only the entries of the inverse at the places of P's entries are computed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ NOT_FACTORISED = (
 
 @dataclass(frozen=True, eq=False)
 class Arrow(Summable):
-    """A symmetric matrix ``[M + B, M + B]`` of M splines and B other features, arrays or tensors.
+    """A symmetric matrix ``[M + B, M + B]`` of M splines and B other features.
 
-    What is computed with it, beside sums, is computed outside of graphs.
+    The parts are arrays or tensors. Products, factors and dense matrices are computed outside of
+    graphs.
 
     :ivar stencil: A, ``[M_1, ..., 2p + 1]``.
     :ivar border: C, ``[M, B]``.
@@ -50,14 +51,14 @@ class Arrow(Summable):
 
     @classmethod
     def without_border(cls, stencil: Array, corner: Array | None = None) -> Arrow:
-        """The matrix of splines and of features independent of them, or of splines alone."""
+        """The matrix whose border C is zero; without ``corner``, the matrix of splines alone."""
         nodes = stencil.shape[: len(stencil.shape) // 2]
         corner = np.zeros([0, 0]) if corner is None else corner
         return cls(stencil, np.zeros([int(np.prod(nodes)), len(corner)]), corner)
 
     @classmethod
     def zeros(cls, stencil_shape: Sequence[int], num_others: int) -> Arrow:
-        """The sum of no rows, which takes no memory.
+        """The sum over no rows: broadcast zeros, which take no memory.
 
         :param stencil_shape: ``(M_1, ..., 2p + 1)``.
         :param num_others: B.
@@ -85,8 +86,8 @@ class Arrow(Summable):
     def matmul(self, columns: Array) -> Array:
         stencil, border, corner = map(np.asarray, self.parts)
         splines, others = np.split(columns, [len(border)])
-        of_splines = self.order.sparse(stencil) @ splines + border @ others
-        return np.concatenate([of_splines, border.T @ splines + corner @ others])
+        spline_products = self.order.sparse(stencil) @ splines + border @ others
+        return np.concatenate([spline_products, border.T @ splines + corner @ others])
 
     def to_dense(self) -> Array:
         stencil, border, corner = map(np.asarray, self.parts)
@@ -101,7 +102,7 @@ class Arrow(Summable):
 
 
 class ArrowFactor(Factor):
-    """The factor of an arrow.
+    """The factor L of an arrow ``P = L L^T``.
 
     :raises NotFactorised: If the arrow is not positive definite.
     """
@@ -114,12 +115,12 @@ class ArrowFactor(Factor):
         self._solved = self._sparse.solve(half, adjoint=True)
         try:
             self._triangle = cholesky(corner - half.T @ half, lower=True)
-        except (np.linalg.LinAlgError, ValueError):  # SciPy raises the latter for NaN
+        except (np.linalg.LinAlgError, ValueError):  # SciPy raises ValueError for NaN
             raise NotFactorised from None
 
     def log_determinant(self) -> float:
-        of_corner = np.sum(np.log(np.diagonal(self._triangle)))
-        return float(self._sparse.log_determinant() + of_corner)
+        corner_log = np.sum(np.log(np.diagonal(self._triangle)))
+        return float(self._sparse.log_determinant() + corner_log)
 
     def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
         splines, others = np.split(columns, [self._order.size])
@@ -133,7 +134,7 @@ class ArrowFactor(Factor):
         return np.concatenate([splines, others])
 
     def inverse_band(self) -> Arrow:
-        """The entries of the inverse where the arrow has some."""
+        """The entries of the inverse at the places of the arrow's entries."""
         corner = cho_solve((self._triangle, True), np.eye(len(self._triangle)))
         border = -self._solved @ corner
         stencil = self._sparse.inverse_band() - self._order.products(self._solved, border)
@@ -161,17 +162,16 @@ def arrow_terms(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``log det P`` and ``|P^{-1/2} columns / s|^2`` for ``P = K + G / s``, all in float64.
 
-    They can be differentiated once, by all but G. Gradients are computed with the values: the
-    entries of ``P^{-1}`` are those of the determinant, and no more is needed.
+    Both terms have first derivatives, except with respect to G. The gradients are computed with the
+    values. They need only the entries of ``P^{-1}`` at the places of P's entries.
 
-    :param prior: Stencil and corner of K, which has no border.
+    :param prior: The stencil and the corner of K, whose border is zero.
     :param gram: G.
     :param columns: ``[M + B, K]``.
     :param noise_variance: s, ``[]``.
-    :param refuse: Whether a finite P that cannot be factorised is an error; both terms are NaN
-        otherwise.
-    :raises tf.errors.InvalidArgumentError: If P cannot be factorised. If it is not finite, both
-        terms are NaN.
+    :param refuse: Whether a finite P without a factor is an error; if False, both terms are NaN.
+    :raises tf.errors.InvalidArgumentError: If P is finite and cannot be factorised. If P is not
+        finite, both terms are NaN.
     """
     inputs = (*prior, columns, noise_variance)
 
@@ -185,12 +185,12 @@ def arrow_terms(
         ok, log_determinant, fit, *gradients = found
         values, shapes = [log_determinant, fit], [(), ()]
         log_determinant, fit = checked(ok, values, shapes, NOT_FACTORISED if refuse else None)
-        of_inputs = [part.shape for part in inputs]
+        sizes = [part.shape for part in inputs]
 
-        def gradient(of_determinant: tf.Tensor, of_fit: tf.Tensor) -> list[tf.Tensor]:
+        def gradient(to_determinant: tf.Tensor, to_fit: tf.Tensor) -> list[tf.Tensor]:
             pairs = zip(gradients[:4], gradients[4:], strict=True)
-            totals = [of_determinant * a + of_fit * b for a, b in pairs]
-            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, of_inputs, strict=True)]
+            totals = [to_determinant * a + to_fit * b for a, b in pairs]
+            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, sizes, strict=True)]
 
         return (log_determinant, fit), gradient
 
@@ -206,8 +206,8 @@ def _terms(
     noise: Array,
     *gram: Array,
 ) -> list[Array]:
-    """Whether P is as it should be (1.0, or 0.0 if it is finite and cannot be factorised), the two
-    terms, and the gradients of each by stencil, corner, columns and noise variance."""
+    """The status of P, the two terms, and the gradients of each with respect to stencil, corner,
+    columns and noise variance. The status is 0.0 if P is finite and has no factor, else 1.0."""
     with np.errstate(all="ignore"):
         posterior = Arrow.without_border(stencil, corner) + Arrow(*gram) * (1 / noise)
     finite = all(np.all(np.isfinite(part)) for part in (*posterior, columns))
@@ -221,11 +221,11 @@ def _terms(
     solved = factor.solve(factor.solve(columns / noise), adjoint=True)
     inverse, others = factor.inverse_band(), solved[order.size :]
     products = -order.products(solved[: order.size], solved[: order.size])
-    of_others = -others @ others.T
+    corner_products = -others @ others.T
     fit = np.sum(columns * solved) / noise
     traces = [
-        np.sum(of_stencil * stencil) + np.sum(of_corner * corner)
-        for of_stencil, of_corner in ((inverse.stencil, inverse.corner), (products, of_others))
+        np.sum(band * stencil) + np.sum(block * corner)
+        for band, block in ((inverse.stencil, inverse.corner), (products, corner_products))
     ]
     size = order.size + len(corner)
     return [
@@ -237,7 +237,7 @@ def _terms(
         np.zeros_like(columns),
         (traces[0] - size) / noise,
         products,
-        of_others,
+        corner_products,
         2 * solved / noise,
         (traces[1] - fit) / noise,
     ]

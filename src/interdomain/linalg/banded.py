@@ -1,12 +1,11 @@
-"""Kronecker products of banded matrices, one for each column: those of splines on a grid.
+"""Kronecker products of banded matrices, one matrix per column of X: Kuu of splines on a grid.
 
-A banded matrix of half-width p is a *stencil* ``[M, 2p + 1]``: row m has the entries of column
-``m - p`` to ``m + p``, and zeros beyond the ends. The product of several is a stencil of the grid
-(:mod:`interdomain.linalg.dissection`).
+A banded matrix of half-width p is a *stencil* ``[M, 2p + 1]``: row m has the entries of columns
+``m - p`` to ``m + p``, and zeros beyond the ends. The Kronecker product of several matrices is a
+stencil of the grid (:mod:`interdomain.linalg.dissection`).
 
-Determinants and inverses are computed for blocks of neighbours, of which every other one is
-eliminated at once, then every other one of the rest, and so on (cyclic reduction): O(M) operations
-in O(log M) steps, with gradients by TensorFlow.
+Determinants and inverses are computed by cyclic reduction, which eliminates every other block of
+rows in each step. This takes O(M) operations in O(log M) steps, with gradients by TensorFlow.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from .full import Full, FullRoot
 from .operators import Factor, Root, StructuredOperator
 
 _BLOCK = 4
-"""Rows of a block, if a band is not wider; more take more operations, without more speed."""
+"""The rows of a block, if the band is not wider; larger blocks cost more, and are not faster."""
 
 
 class KroneckerBanded(StructuredOperator):
-    """``K_1 (x) K_2 (x) ...`` for banded positive-definite matrices.
+    """The matrix ``K_1 (x) K_2 (x) ...`` for banded positive-definite matrices.
 
-    :param stencils: One for each, ``[M_d, 2p + 1]`` in float64, in which all is computed.
+    :param stencils: One stencil per matrix, ``[M_d, 2p + 1]`` in float64, the type of computations.
     :param dtype: The type of results.
     """
 
@@ -85,7 +84,7 @@ class KroneckerBanded(StructuredOperator):
         return _product(self._stencils)
 
     def inverse(self) -> tf.Tensor:
-        """The entries of the inverse where the matrix has some, as a stencil; in float64."""
+        """The entries of the inverse within the stencil of the matrix; in float64."""
         return self.root().inverse_band()
 
     def log_determinant(self) -> tf.Tensor:
@@ -94,10 +93,10 @@ class KroneckerBanded(StructuredOperator):
 
 
 class KroneckerBandedRoot(FullRoot):
-    """The product of the factors of each column.
+    """The Kronecker product of the Cholesky factors of the columns' matrices.
 
-    Determinants and inverses are those of the bands. A dense triangle is made where one is asked
-    for.
+    Determinants and inverses are computed from the bands. A dense triangle is computed only if a
+    method requires it.
 
     :param stencils: The stencil of each matrix, in float64.
     :param dtype: The type of the entries.
@@ -119,7 +118,7 @@ class KroneckerBandedRoot(FullRoot):
         return tf.cast(_diagonal(self._inverses), self.dtype)
 
     def inverse_band(self) -> tf.Tensor:
-        """The entries of the inverse where the matrix has some, as a stencil; in float64."""
+        """The entries of the inverse within the stencil of the matrix; in float64."""
         return _product(self._inverses)
 
     @functools.cached_property
@@ -128,7 +127,7 @@ class KroneckerBandedRoot(FullRoot):
 
 
 def len_of(stencil: tf.Tensor) -> int:
-    """The number of rows."""
+    """The length of the first axis."""
     return int(stencil.shape[0])
 
 
@@ -157,10 +156,10 @@ def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.linalg.LinearOperator:
 
 
 def dense_of(stencil: tf.Tensor) -> tf.Tensor:
-    """A banded matrix as a dense one."""
+    """The dense matrix of a stencil, ``[M, M]``."""
     reach, bands = stencil.shape[1] // 2, tf.transpose(stencil)
     return tf.linalg.diag(
-        # The highest diagonal comes first; entry m is that of row m.
+        # The highest diagonal comes first; entry m of a diagonal is in row m.
         tf.reverse(bands, [0]),
         k=(-reach, reach),
         num_rows=len_of(stencil),
@@ -169,8 +168,8 @@ def dense_of(stencil: tf.Tensor) -> tf.Tensor:
 
 
 def inverse_and_log_determinant(stencil: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The entries of the inverse of a banded matrix where it has some, as a stencil, and its log
-    determinant."""
+    """The entries of the inverse of a banded matrix within the matrix's stencil, and the log
+    determinant of the matrix."""
     size, width = map(int, stencil.shape)
     block = max(_BLOCK, width // 2)
     count = 2 ** max(int(np.ceil(np.log2(size / block))), 0)
@@ -190,16 +189,16 @@ def inverse_and_log_determinant(stencil: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
 
 @tf.custom_gradient
 def _log_determinant_of(stencil: tf.Tensor) -> Any:
-    """``log det K``, whose gradient is the inverse, that is known with it."""
+    """``log det K``, whose gradient is the inverse; both are computed together."""
     inverse, log = inverse_and_log_determinant(stencil)
     return log, lambda upstream: upstream * inverse
 
 
 @functools.lru_cache(maxsize=8)
 def _places(size: int, reach: int, block: int, count: int) -> tuple[IntArray, IntArray]:
-    """The places of the blocks on the diagonal, and of the blocks below, in a stencil with a zero
-    and a one behind it, ``[count, block, block]`` each. Rows beyond the end are those of the
-    identity."""
+    """The places of the blocks' entries in a flat stencil that a zero and a one follow,
+    ``[count, block, block]`` each: for blocks on the diagonal, and for blocks below it. Rows after
+    the last row of the matrix are rows of the identity."""
     columns = np.arange(count * block).reshape(count, 1, block)
     rows, width, places = np.swapaxes(columns, 1, 2), 2 * reach + 1, []
     for those in (rows, rows + block):
@@ -211,12 +210,12 @@ def _places(size: int, reach: int, block: int, count: int) -> tuple[IntArray, In
 
 
 def _reduced(diagonal: tf.Tensor, below: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The blocks of the inverse of a block-tridiagonal matrix, and the log determinant of it.
+    """The blocks of the inverse of a block-tridiagonal matrix, and its log determinant.
 
     :param diagonal: The blocks on the diagonal, ``[2^k, b, b]``.
-    :param below: The block below each of them, ``[2^k, b, b]``; the last is zero.
+    :param below: The block below each block of the diagonal, ``[2^k, b, b]``; the last is zero.
     """
-    # Those that are eliminated now, and those between them, with the blocks that connect the two.
+    # Odd blocks are eliminated now, and even blocks are kept; the blocks below connect them.
     gone, kept = diagonal[1::2], diagonal[::2]
     to_gone, to_kept = below[::2], below[1::2]
     triangles = tf.linalg.cholesky(gone if len_of(diagonal) > 1 else diagonal)
@@ -228,42 +227,42 @@ def _reduced(diagonal: tf.Tensor, below: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
     before, after = inverses @ to_gone, inverses @ tf.linalg.matrix_transpose(to_kept)
     kept -= tf.linalg.matmul(to_gone, before, transpose_a=True)
     kept -= _moved(to_kept @ after, 1)
-    of_kept, between, rest = _reduced(kept, -to_kept @ before)
-    next_kept = _moved(of_kept, -1)
-    with_last = -(before @ of_kept + after @ between)
+    kept_inverse, between, rest = _reduced(kept, -to_kept @ before)
+    next_kept = _moved(kept_inverse, -1)
+    with_last = -(before @ kept_inverse + after @ between)
     with_next = -(tf.linalg.matmul(before, between, transpose_b=True) + after @ next_kept)
-    of_gone = inverses - tf.linalg.matmul(with_last, before, transpose_b=True)
-    of_gone -= tf.linalg.matmul(with_next, after, transpose_b=True)
+    gone_inverse = inverses - tf.linalg.matmul(with_last, before, transpose_b=True)
+    gone_inverse -= tf.linalg.matmul(with_next, after, transpose_b=True)
     shape = tf.shape(diagonal)
-    alternating = tf.reshape(tf.stack([of_kept, of_gone], axis=1), shape)
+    alternating = tf.reshape(tf.stack([kept_inverse, gone_inverse], axis=1), shape)
     connecting = tf.stack([with_last, tf.linalg.matrix_transpose(with_next)], axis=1)
     return alternating, tf.reshape(connecting, shape), log + rest
 
 
 def _moved(blocks: tf.Tensor, number: int) -> tf.Tensor:
-    """The blocks one place later (1) or earlier (-1), with zeros at the end that is left."""
+    """The blocks one place later (1) or earlier (-1), with zeros in the empty place."""
     if number > 0:
         return tf.concat([tf.zeros_like(blocks[:1]), blocks[:-1]], axis=0)
     return tf.concat([blocks[1:], tf.zeros_like(blocks[:1])], axis=0)
 
 
 class NotFactorised(Exception):
-    """A matrix is not positive definite in float64."""
+    """The error that a matrix is not positive definite in float64."""
 
 
 class StencilFactor(Factor):
-    """The factor of a sparse matrix on a grid, as arrays."""
+    """The factor of a sparse matrix on a grid, in NumPy arrays."""
 
     @abc.abstractmethod
     def inverse_band(self) -> Array:
-        """The entries of the inverse where the matrix has some, as a stencil."""
+        """The entries of the inverse within the stencil of the matrix, as a stencil."""
 
     def inverse_diagonal(self) -> Array:
         return stencil_diagonal(self.inverse_band())
 
 
 def stencil_diagonal(stencil: Array) -> Array:
-    """The diagonal ``[M]`` of a matrix that is a stencil of a grid."""
+    """The diagonal ``[M]`` of the matrix of a grid's stencil."""
     centre: Any = (..., *[size // 2 for size in stencil.shape[stencil.ndim // 2 :]])
     return np.ravel(stencil[centre])
 
@@ -278,7 +277,7 @@ class BandedFactor(StencilFactor):
     def __init__(self, stencil: Array) -> None:
         self._stencil, reach = stencil, stencil.shape[1] // 2
         self.size = len(stencil)
-        # LAPACK has the bands of the lower triangle in rows, each from its first entry on.
+        # LAPACK stores the bands of the lower triangle as rows, each from its first entry on.
         rows = [np.pad(stencil[k:, reach - k], (0, k)) for k in range(reach + 1)]
         try:
             self._bands = cholesky_banded(np.stack(rows), lower=True)
@@ -290,7 +289,7 @@ class BandedFactor(StencilFactor):
 
     def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
         if not columns.size:
-            return columns  # which LAPACK does not take
+            return columns  # LAPACK rejects empty arrays
         transposed = "T" if adjoint else "N"
         solved: Array = dtbtrs(self._bands, columns, uplo="L", trans=transposed)[0]
         return solved

@@ -1,4 +1,4 @@
-"""Block-diagonal operators: those of sums of kernels."""
+"""Block-diagonal operators: Kuu of sums of kernels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
 class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # type: ignore[misc]
-    """Blocks along the diagonal.
+    """A block-diagonal matrix.
 
-    :param blocks: With the same leading axes.
+    :param blocks: The blocks, all with the same leading axes.
     """
 
     def __init__(self, blocks: Sequence[StructuredOperator]) -> None:
@@ -26,16 +26,16 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
         return BlockDiagonalRoot([block.root() for block in self.operators])
 
     def whiten(self, columns: tf.Tensor) -> tf.Tensor:
-        """Each block for itself."""
+        """``L^{-1} columns``, block by block."""
         sizes = [block.shape[-1] or block.domain_dimension_tensor() for block in self.operators]
         pairs = zip(self.operators, tf.split(columns, sizes, axis=-2), strict=True)
         return tf.concat([block.whiten(part) for block, part in pairs], axis=-2)
 
     def stacked_with(self, *others: BlockDiagonal) -> StructuredOperator:
-        """Block by block if all have the same sizes; as dense matrices otherwise."""
+        """A batch of each block if all operators have the same block sizes; else a dense batch."""
         operators = (self, *others)
         sizes = [[block.shape[-1] for block in other.operators] for other in operators]
-        if any(of_other != sizes[0] for of_other in sizes) or (others and None in sizes[0]):
+        if any(other_sizes != sizes[0] for other_sizes in sizes) or (others and None in sizes[0]):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
         alike = zip(*(other.operators for other in operators), strict=True)
         return BlockDiagonal([stack(blocks) for blocks in alike])
@@ -45,7 +45,7 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
 
 
 def block_diagonal(blocks: Sequence[StructuredOperator]) -> StructuredOperator:
-    """The block-diagonal operator of some; diagonal if all of them are."""
+    """The block-diagonal operator of some blocks; a diagonal one if all blocks are diagonal."""
     diagonals = [block.sole_diagonal for block in blocks]
     if all(diagonal is not None for diagonal in diagonals):
         return Diagonal(tf.concat(diagonals, axis=-1))
@@ -53,13 +53,13 @@ def block_diagonal(blocks: Sequence[StructuredOperator]) -> StructuredOperator:
 
 
 class BlockDiagonalRoot(Root):
-    """A block-diagonal L.
+    """A block-diagonal Cholesky factor L.
 
     :param blocks: The blocks, all with the same leading axes.
     """
 
     def __init__(self, blocks: Sequence[Root]) -> None:
-        # Blocks of blocks are blocks.
+        # Nested roots are flattened.
         blocks = [inner for block in blocks for inner in getattr(block, "_blocks", [block])]
         sizes = [block.size for block in blocks]
         super().__init__(sum(sizes), blocks[0].dtype)
@@ -74,8 +74,8 @@ class BlockDiagonalRoot(Root):
 
     def inverse(self) -> tuple[Inverse, Tensors]:
         inverses = [block.inverse() for block in self._blocks]
-        tensors = [tensor for _, of_block in inverses for tensor in of_block]
-        functions = [(function, len(of_block)) for function, of_block in inverses]
+        tensors = [tensor for _, group in inverses for tensor in group]
+        functions = [(function, len(group)) for function, group in inverses]
         return partial(_inverses, functions), tuple(tensors)
 
     def inverse_diagonal(self) -> tf.Tensor:
@@ -89,11 +89,9 @@ def _inverses(
     *,
     adjoint: bool = False,
 ) -> tf.Tensor:
-    """The inverse of each block, by its function and as many of the tensors."""
+    """The blocks' inverses times columns, by each block's function and its tensors."""
     ends = list(itertools.accumulate(number for _, number in functions))
-    of_each = [
-        tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)
-    ]
-    parts = tf.split(columns, [last_axis(of_block[0]) for of_block in of_each], axis=-2)
-    triples = zip(functions, of_each, parts, strict=True)
+    groups = [tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)]
+    parts = tf.split(columns, [last_axis(group[0]) for group in groups], axis=-2)
+    triples = zip(functions, groups, parts, strict=True)
     return tf.concat([f(t, part, adjoint=adjoint) for (f, _), t, part in triples], axis=-2)

@@ -1,7 +1,7 @@
-"""Operators with a few dense rows after the others: waves of an interval, and polynomials.
+"""Operators with a few dense rows at the end: Kuu of waves of an interval and of polynomials.
 
-Of ``K = [[A, B], [B^T, C]]`` the Cholesky factor is ``[[L_A, 0], [W^T, L_S]]``, with ``W = L_A^{-1}
-B`` and ``L_S L_S^T = C - W^T W``: the structure of A is kept.
+``K = [[A, B], [B^T, C]]`` has the Cholesky factor ``[[L_A, 0], [W^T, L_S]]``, with
+``W = L_A^{-1} B`` and ``L_S L_S^T = C - W^T W``: it keeps the structure of A.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .operators import Inverse, Root, StructuredOperator, Tensors
 
 
 class Bordered(StructuredOperator):
-    """``[[A, B], [B^T, C]]``.
+    """The matrix ``[[A, B], [B^T, C]]``.
 
     :param base: A, ``[..., M, M]``.
     :param border: B, ``[..., M, k]``.
@@ -44,15 +44,15 @@ class Bordered(StructuredOperator):
         x = tf.linalg.matrix_transpose(x) if adjoint_arg else x
         count = self.border.shape[-1]
         first, last = x[..., :-count, :], x[..., -count:, :]
-        of_base = self.base.matmul(first) + tf.matmul(self.border, last)
+        above = self.base.matmul(first) + tf.matmul(self.border, last)
         below = tf.matmul(self.border, first, transpose_a=True) + tf.matmul(self.corner, last)
-        return tf.concat([of_base, below], axis=-2)
+        return tf.concat([above, below], axis=-2)
 
     def root(self) -> BorderedRoot:
         return BorderedRoot(self.base.root(), self.border, self.corner)
 
     def stacked_with(self, *others: Bordered) -> StructuredOperator:
-        """A batch of dense matrices, if borders have other sizes."""
+        """A batch of operators; a dense batch if the borders have different sizes."""
         operators = (self, *others)
         if any(operator.border.shape != self.border.shape for operator in others):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
@@ -93,17 +93,18 @@ class BorderedRoot(Root):
 
 
 def _inverse(
-    of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
+    base_inverse: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
-    """The inverse, from the last rows of L ``[..., k, M + k]`` and the tensors of the base."""
+    """The inverse times columns, from the last rows of L ``[..., k, M + k]`` and the base's
+    tensors."""
     rows, *base = tensors
     count = rows.shape[-2]
     border, triangle = rows[..., :-count], rows[..., -count:]
     first, last = columns[..., :-count, :], columns[..., -count:, :]
     if adjoint:
         last = tf.linalg.triangular_solve(triangle, last, adjoint=True)
-        first = of_base(base, first - tf.matmul(border, last, transpose_a=True), adjoint=True)
+        first = base_inverse(base, first - tf.matmul(border, last, transpose_a=True), adjoint=True)
     else:
-        first = of_base(base, first)
+        first = base_inverse(base, first)
         last = tf.linalg.triangular_solve(triangle, last - tf.matmul(border, first))
     return tf.concat([first, last], axis=-2)

@@ -1,4 +1,4 @@
-"""The ends of boxes: rows beyond an end by no more than rounding are taken for rows at the end."""
+"""The ends of boxes: a row that only rounding puts outside of a box counts as a row at its end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import tensorflow as tf
 from .._arguments import Array
 
 _SHARE = 1e-9
-"""The share of the length of a box: ``linspace`` and converted units have smaller errors."""
+"""The tolerance as a share of a box's length; ``linspace`` and converted units err by less."""
 
 _ULPS = 8
-"""Spacings of floats at the greater end, which matter in float32 and far from zero."""
+"""The tolerance in float spacings at the greater end; it matters in float32 and far from zero."""
 
 
 def slack_of(lower: Any, upper: Any, dtype: Any) -> Array:
-    """How far beyond an end of a box a row is taken for one at the end, ``[D]``.
+    """The largest distance from a box at which a row still counts as a row at its end, ``[D]``.
 
     :param lower: The lower end, ``[D]`` or a number.
     :param upper: The upper end.
@@ -32,7 +32,7 @@ def slack_of(lower: Any, upper: Any, dtype: Any) -> Array:
 
 
 def with_ends(x: tf.Tensor, lower: float, upper: float) -> tf.Tensor:
-    """The numbers x; a number beyond an end by no more than the slack is at the end."""
+    """The numbers x; a number outside of the box by no more than the slack is moved to the end."""
     ends = tf.constant(lower, x.dtype), tf.constant(upper, x.dtype)
     slack = tf.constant(float(slack_of(lower, upper, x.dtype)), x.dtype)
     clipped = tf.clip_by_value(x, *ends)

@@ -10,14 +10,14 @@ import tensorflow as tf
 from .._tracing import unconverted
 
 CHUNK_ENTRIES = 2**18
-"""Numbers held at a time: as many as stay in a processor's cache."""
+"""The count of numbers held at a time: as many as stay in a processor's cache."""
 
 _PARALLEL_CHUNKS = 4
-"""Chunks that may be under way at once; each has its own intermediate results."""
+"""The most chunks that may be computed at once; each has its own intermediate results."""
 
 
 def rows_per_chunk(entries_per_row: int) -> int:
-    """The number of rows to take at a time, if each needs so many numbers."""
+    """The number of rows to compute at a time, if each row needs ``entries_per_row`` numbers."""
     return max(1, CHUNK_ENTRIES // max(1, entries_per_row))
 
 
@@ -30,16 +30,16 @@ def map_rows(
 ) -> tf.Tensor:
     """``function(rows, *shared)``, computed for ``chunk`` rows at a time.
 
-    The gradient computes each chunk again instead of keeping what it needs. It reaches the rows,
-    the shared tensors and the variables that the function reads; no other tensor may carry one
-    into the function.
+    The gradient computes each chunk again and keeps no intermediate results. It reaches the rows,
+    the shared tensors and the variables that the function reads, and no other tensor.
 
-    :param function: From ``[n, ...]`` to ``[n, ...]``, row by row, for any n.
+    :param function: A function of each row by itself, from ``[n, ...]`` to ``[n, ...]``, for any n.
     :param rows: ``[N, ...]``.
-    :param shared: Tensors that all rows need.
-    :param chunk: The number of rows to take.
-    :param gradient_of: The function's gradient: from one to its values, the rows and the shared
-        tensors to those of the rows and of each shared tensor. Without it, TensorFlow's is taken.
+    :param shared: Tensors that all rows use.
+    :param chunk: The number of rows to compute at a time.
+    :param gradient_of: The gradient of the function, TensorFlow's by default. It maps the gradient
+        of the values, the rows and the shared tensors to the gradients of the rows and each shared
+        tensor.
     """
     if rows.shape[0] is not None and rows.shape[0] <= chunk:
         if gradient_of is None:
@@ -55,16 +55,16 @@ def map_rows(
 
     @tf.custom_gradient
     def mapped(chunks: tf.Tensor, *shared: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        def of_part(part: tf.Tensor) -> tf.Tensor:
+        def part_values(part: tf.Tensor) -> tf.Tensor:
             return function(part, *shared)
 
-        values = map_chunks(of_part, chunks, chunks.dtype)
+        values = map_chunks(part_values, chunks, chunks.dtype)
 
         def gradient(
             upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None
         ) -> tuple[Any, ...]:
             def body(i: tf.Tensor, parts: tf.TensorArray, totals: tuple[tf.Tensor, ...]) -> Any:
-                # Copies: the same tensor may be shared twice, and each gets its own gradient.
+                # A tensor may be shared twice; its copies have separate gradients.
                 inputs = [tf.identity(value) for value in (chunks[i], *shared)]
                 if gradient_of is None:
                     with tf.GradientTape() as tape:
@@ -100,27 +100,27 @@ def map_rows(
 
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
-    """``tf.map_fn`` over chunks, with a bound on what runs at once."""
+    """``tf.map_fn`` over chunks, with a bound on the number of chunks that run at once."""
     return tf.map_fn(
         unconverted(function),
         chunks,
         fn_output_signature=dtypes,
-        # An eager map_fn goes one by one, and warns if asked for more.
+        # An eager map_fn runs one at a time, and warns if more are requested.
         parallel_iterations=None if tf.executing_eagerly() else _PARALLEL_CHUNKS,
     )
 
 
 def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:
-    """``[N, ...] -> [chunks, n, ...]`` with n <= chunk, about the same for all; the last row is
-    repeated to fill the last chunk."""
+    """The rows ``[N, ...]`` as chunks of equal size, ``[chunks, n, ...]`` with n <= chunk. Copies
+    of the last row fill the last chunk."""
     if chunk == 1:
         return rows[:, None]
     num_rows = rows.shape[0] if rows.shape[0] is not None else tf.shape(rows)[0]
     num_chunks = -(-num_rows // chunk)
-    # At least one chunk, if of no rows.
+    # At least one chunk, also for no rows.
     num_chunks = tf.maximum(num_chunks, 1) if tf.is_tensor(num_chunks) else max(num_chunks, 1)
     size = -(-num_rows // num_chunks)
-    # A repeated row, not zeros: zeros may be outside the domain of a kernel's gradient.
+    # The last row is repeated: zeros may be outside of the domain of a kernel's gradient.
     missing = num_chunks * size - num_rows
     repeats = tf.concat([[missing], tf.ones([rows.shape.rank - 1], tf.int32)], axis=0)
     filled = tf.concat([rows, tf.tile(rows[-1:], repeats)], axis=0)
@@ -131,8 +131,9 @@ def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:
 
 
 def from_chunks(values: tf.Tensor, num_rows: tf.Tensor | int) -> tf.Tensor:
-    """``[chunks, chunk, ...] -> [num_rows, ...]``, leaving out what was filled in."""
+    """The rows ``[num_rows, ...]`` of chunks ``[chunks, n, ...]``, without the last row's
+    copies."""
     shape = tf.shape(values)
-    # Without -1: there may be no rows.
+    # A shape with -1 would fail for no rows.
     flat = tf.reshape(values, tf.concat([[shape[0] * shape[1]], shape[2:]], axis=0))
     return flat[:num_rows]

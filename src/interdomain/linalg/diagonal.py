@@ -1,4 +1,4 @@
-"""Diagonal operators: the harmonics', which nothing has to factorise."""
+"""Diagonal operators, such as Kuu of harmonics, which need no factorisation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .operators import Inverse, Root, StructuredOperator, Summable, Tensors, las
 
 
 class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag, Summable):  # type: ignore[misc]
-    """A positive diagonal.
+    """A diagonal matrix with positive entries.
 
-    :param diagonal: ``[..., M]``.
+    :param diagonal: The entries, ``[..., M]``.
     """
 
     def __init__(self, diagonal: tf.Tensor) -> None:
@@ -39,7 +39,7 @@ class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag, Summable):  # t
 
 
 class DiagonalRoot(Root):
-    """A diagonal L.
+    """A diagonal Cholesky factor L.
 
     :param deviations: The diagonal ``[..., M]``.
     """
@@ -66,11 +66,11 @@ class DiagonalRoot(Root):
 
 
 def _scaled(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-    """The inverse of a diagonal matrix is its own transpose."""
+    """The inverse of a diagonal L, which is its own transpose, times columns."""
     return tensors[0][..., None] * columns
 
 
 def least_eigenvalue(dtype: tf.DType) -> float:
-    """The smallest that Kuu inverts, 1e-15 in float32: the square of its inverse, of which
-    gradients are made, is a number. Smaller ones are taken for this one."""
+    """The least eigenvalue of Kuu that is inverted, 1e-15 in float32; it replaces smaller ones.
+    Gradients contain the square of its inverse, which must be finite."""
     return float(1e4 * np.sqrt(np.finfo(dtype.as_numpy_dtype).tiny))

@@ -1,12 +1,12 @@
 """Sparse matrices on a grid, factorised by nested dissection with dense blocks.
 
-The entry of two nodes of the grid is zero if they are more than p steps apart in a column: the
-matrix is a *stencil* ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]`` of the entries of each node with
-those around it, of which those beyond the grid are zero. A separator, p nodes thick, divides a box
-of the grid into two that have no entries in common, and these in turn. Eliminated from the smallest
-boxes on, a box leaves a dense matrix of the nodes that are next to it (George 1973; Duff and Reid
-1983). For M nodes in two columns this takes O(M^{3/2}) operations, where a banded factor takes
-O(M^2), and all are those of LAPACK on dense blocks.
+The entry of two nodes of the grid is zero if they are more than p steps apart in a column. The
+matrix is a *stencil* ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]``: the entries of each node with the
+nodes around it, and zeros for nodes outside of the grid. A separator, p nodes thick, divides a box
+of the grid into two boxes without common entries, which are divided in turn. The smallest boxes are
+eliminated first. An eliminated box leaves a dense matrix of the nodes next to it (George 1973; Duff
+and Reid 1983). For M nodes in two columns this takes O(M^{3/2}) operations of LAPACK on dense
+blocks; a banded factor takes O(M^2).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .._arguments import Array, IntArray
 from .banded import BandedFactor, NotFactorised, StencilFactor
 
 _LEAF = 96
-"""Nodes of a box that is not divided further: its matrix is small enough to be dense."""
+"""The most nodes of a box that is not divided further, because its matrix is small."""
 
 
 class _Front(NamedTuple):
-    """A box of the grid, of which the boxes within are eliminated.
+    """One step of the elimination: a box of the grid whose inner boxes are eliminated already.
 
-    :ivar pivots: The nodes that are eliminated here, the separator or all of them, ``[P]``.
-    :ivar border: The nodes beyond the box that these have entries with, ``[R]``.
-    :ivar places: Where the entries of the pivots are in the stencil, ``[E]``.
-    :ivar entries: Where they are in the dense matrix of pivots and border, ``[E]``.
-    :ivar within: For each of the two boxes within, where its border is among pivots and border.
+    :ivar pivots: The nodes to eliminate: the separator, or all nodes of an undivided box, ``[P]``.
+    :ivar border: The nodes outside of the box that have entries with nodes in the box, ``[R]``.
+    :ivar places: The places of the pivots' entries in the stencil, ``[E]``.
+    :ivar entries: The places of these entries in the dense matrix of pivots and border, ``[E]``.
+    :ivar within: For each of the two inner boxes, the places of its border among pivots and border.
     """
 
     pivots: IntArray
@@ -46,7 +46,7 @@ class _Front(NamedTuple):
 
 
 def strides_of(shape: Sequence[int]) -> IntArray:
-    """The steps between neighbours of each column, in the order of a grid, ``[D]``."""
+    """The distance between neighbours of each column in the flat order of a grid, ``[D]``."""
     return np.cumprod((1, *shape[:0:-1]))[::-1]
 
 
@@ -54,7 +54,7 @@ class Dissection:
     """The order in which the nodes of a grid are eliminated.
 
     :param shape: The numbers of nodes, ``(M_1, ..., M_D)``.
-    :param reach: p.
+    :param reach: The half-width p of stencils.
     """
 
     def __init__(self, shape: tuple[int, ...], reach: int) -> None:
@@ -62,7 +62,7 @@ class Dissection:
         self.size = int(np.prod(shape))
         self.stencil_shape = (*shape, *[2 * reach + 1] * len(shape))
         self.fronts: list[_Front] = []
-        self._place = np.zeros(self.size, np.int64)  # of nodes in the matrix at hand
+        self._place = np.zeros(self.size, np.int64)  # of nodes in the present dense matrix
         self._divide(np.zeros(len(shape), np.int64), np.array(shape))
 
     def __reduce__(self) -> Any:
@@ -98,11 +98,12 @@ class Dissection:
         return np.asarray(np.ravel_multi_index(np.broadcast_arrays(*axes), self.shape)).ravel()
 
     def _entries(self, pivots: IntArray, size: int) -> tuple[IntArray, IntArray]:
-        """The places of pivots' entries in the stencil, and in a dense matrix of ``size`` rows."""
+        """The places of the pivots' entries in the stencil, and in a dense matrix of that
+        ``size``."""
         others = np.stack(np.unravel_index(pivots, self.shape), axis=1)[:, None] + self.steps
         row, step = np.nonzero(np.all((others >= 0) & (others < self.shape), axis=2))
         place = self._place[np.ravel_multi_index(tuple(others[row, step].T), self.shape)]
-        once = place >= row  # eliminated before, or the same entry again
+        once = place >= row  # without eliminated nodes and repeated entries
         row, step, place = row[once], step[once], place[once]
         return pivots[row] * len(self.steps) + step, row * size + place
 
@@ -114,12 +115,12 @@ class Dissection:
 
     @cached_property
     def places(self) -> IntArray:
-        """The places of the stencil's entries that may not be zero: of two nodes, each once."""
+        """The places of a stencil's entries that may be nonzero, one for each pair of nodes."""
         return np.concatenate([front.places for front in self.fronts])
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """The two nodes of each of :attr:`places`."""
+        """The two nodes of each entry in :attr:`places`."""
         node, step = np.divmod(self.places, len(self.steps))
         return node, node + (self.steps @ strides_of(self.shape))[step]
 
@@ -137,16 +138,16 @@ class Dissection:
         return stencil.reshape(self.stencil_shape)
 
     def sparse(self, stencil: Array) -> scipy.sparse.csr_matrix:
-        """The matrix ``[M, M]`` of a stencil."""
+        """The sparse matrix ``[M, M]`` of a stencil."""
         width = len(self.steps)
         others = np.arange(self.size)[:, None] + self.steps @ strides_of(self.shape)
-        others = np.clip(others, 0, self.size - 1)  # of entries beyond the grid, which are zero
+        others = np.clip(others, 0, self.size - 1)  # for zeros outside of the grid
         ends = width * np.arange(self.size + 1)
         numbers = np.ravel(stencil), others.ravel(), ends
         return scipy.sparse.csr_matrix(numbers, [self.size] * 2)
 
     def dense(self, stencil: Array) -> Array:
-        """The matrix ``[M, M]`` of a stencil, a dense one."""
+        """The dense matrix ``[M, M]`` of a stencil."""
         matrix: Array = self.sparse(stencil).toarray()
         return matrix
 
@@ -159,7 +160,7 @@ class Dissection:
         return self.stencil(values)
 
     def factorise(self, stencil: Array) -> StencilFactor:
-        """The factor of a matrix; of one column that of LAPACK, which is quicker there.
+        """The factor of a matrix. In one column it is LAPACK's banded factor, which is faster.
 
         :raises NotFactorised: If the matrix is not positive definite.
         """
@@ -169,12 +170,12 @@ class Dissection:
         blocks = list[tuple[Array, Array]]()
         for front in self.fronts:
             count, size = len(front.pivots), len(front.pivots) + len(front.border)
-            # Of a box that is not divided, the border has no entries yet.
+            # The border of an undivided box has no entries yet.
             matrix = np.zeros([size if front.within else count, size])
             matrix.ravel()[front.entries] = values[start : (start := start + len(front.entries))]
             for places in reversed(front.within):
                 left = waiting.pop()
-                columns = np.zeros([len(left), size])  # one axis at a time is quicker
+                columns = np.zeros([len(left), size])  # one axis at a time is faster
                 columns[:, places] = left
                 matrix[places] += columns
             lower, failed = dpotrf(matrix[:count, :count].T, lower=1, clean=1)
@@ -191,7 +192,7 @@ _ORDERS: WeakValueDictionary[tuple[tuple[int, ...], int], Dissection] = WeakValu
 
 
 def dissection(shape: tuple[int, ...], reach: int) -> Dissection:
-    """The order for a grid; one that is in use elsewhere is not made again."""
+    """The order of elimination for a grid; an order that is in use elsewhere is shared."""
     order = _ORDERS.get((shape, reach))
     if order is None:
         order = _ORDERS[shape, reach] = Dissection(shape, reach)
@@ -199,10 +200,10 @@ def dissection(shape: tuple[int, ...], reach: int) -> Dissection:
 
 
 class DissectedFactor(StencilFactor):
-    """The factor of a matrix on a grid, the nodes in the order of elimination.
+    """The factor of a matrix on a grid, with the nodes in the order of elimination.
 
     :param order: The order of elimination.
-    :param blocks: For each front the triangle of its pivots, and what is left of it times the
+    :param blocks: For each front, the triangle of its pivots, and the triangle's inverse times the
         entries of pivots and border.
     """
 
@@ -214,7 +215,7 @@ class DissectedFactor(StencilFactor):
 
     def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
         """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[M, K]`` in the order of the
-        grid. The latter makes draws of a Gaussian of precision K from white noise."""
+        grid. ``L^{-T}`` times white noise is a draw from a Gaussian with this precision matrix."""
         solved = np.array(columns, order="C")
         pairs = list(zip(self._order.fronts, self._blocks, strict=True))
         if adjoint:
@@ -229,19 +230,19 @@ class DissectedFactor(StencilFactor):
         return solved
 
     def inverse_band(self) -> Array:
-        """See Takahashi, Fagan and Chen 1973."""
+        """The entries of the inverse, as a stencil, by Takahashi, Fagan and Chen 1973."""
         order, values = self._order, np.empty(len(self._order.places))
         end, waiting = len(values), [np.zeros([0, 0])]
         for front, (lower, side) in reversed(list(zip(order.fronts, self._blocks, strict=True))):
-            of_border = waiting.pop()
+            corner = waiting.pop()
             solved = dtrsm(1.0, lower, side, lower=1, trans_a=1)
-            across = dgemm(-1.0, solved, of_border.T)
+            across = dgemm(-1.0, solved, corner.T)
             own = np.tril(dpotri(lower, lower=1)[0])
             own += np.tril(own, -1).T - dgemm(1.0, across, solved, trans_b=1)
             matrix = np.concatenate([own, across], axis=1)
             start = end - len(front.entries)
             values[start:end], end = matrix.ravel()[front.entries], start
             if front.within:
-                matrix = np.concatenate([matrix, np.concatenate([across.T, of_border], axis=1)])
+                matrix = np.concatenate([matrix, np.concatenate([across.T, corner], axis=1)])
             waiting += [matrix[places][:, places] for places in front.within]
         return order.stencil(values)

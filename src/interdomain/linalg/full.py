@@ -1,4 +1,4 @@
-"""Dense operators: those of inducing points, and of everything without structure."""
+"""Dense operators: Kuu of inducing points, and matrices without structure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .operators import Inverse, Root, StructuredOperator, Summable, Tensors, las
 
 
 class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix, Summable):  # type: ignore[misc]
-    """A positive-definite matrix, or a batch of them, ``[..., M, M]``, without structure.
+    """A positive-definite matrix ``[..., M, M]``, or a batch of matrices, without structure.
 
     :param matrix: ``[..., M, M]``.
     """
@@ -38,14 +38,14 @@ class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix, Summable):  #
     def whiten(self, columns: tf.Tensor) -> tf.Tensor:
         """``L^{-1} columns``, with one gradient for both steps.
 
-        The gradient to L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T:
-        neither the solve nor the product are needed.
+        The gradient with respect to L is ``-L^{-T} dA A^T``. The gradient of the factorisation
+        multiplies it by L^T, which cancels the ``L^{-T}``: neither product is computed.
         """
         return _solve_with_factor(self.to_dense(), columns)
 
 
 def stack(operators: Sequence[StructuredOperator]) -> StructuredOperator:
-    """Operators ``[M, M]`` as one batch ``[T, M, M]``; as dense matrices if classes differ."""
+    """One batch ``[T, M, M]`` of operators ``[M, M]``; a dense batch if their classes differ."""
     first, *others = operators
     if all(type(other) is type(first) for other in others):
         return first.stacked_with(*others)
@@ -53,7 +53,7 @@ def stack(operators: Sequence[StructuredOperator]) -> StructuredOperator:
 
 
 class FullRoot(Root):
-    """A dense L.
+    """A dense Cholesky factor L.
 
     :param triangle: L ``[..., M, M]``, zero above the diagonal.
     """
@@ -97,10 +97,10 @@ def _solve_with_factor(matrix: tf.Tensor, columns: tf.Tensor) -> Any:
 
 @tf.custom_gradient
 def _cholesky(matrix: tf.Tensor) -> Any:
-    """The Cholesky factor, of one matrix or a batch, with a gradient by triangular solves.
+    """The Cholesky factor of one matrix or a batch, with a gradient by triangular solves.
 
-    TensorFlow's gradient inverts the factor and takes two more products; both follow Murray 2016,
-    "Differentiation of the Cholesky decomposition", eq. 10.
+    TensorFlow's gradient inverts the factor and computes two more products. Both gradients follow
+    Murray 2016, "Differentiation of the Cholesky decomposition", eq. 10.
     """
     root = tf.linalg.cholesky(matrix)
 
@@ -111,8 +111,8 @@ def _cholesky(matrix: tf.Tensor) -> Any:
 
 
 def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
-    """The gradient to ``L L^T``, from the product of L^T and the gradient to L; what is above the
-    diagonal of it does not matter."""
+    """The gradient with respect to ``L L^T``, from the product of L^T and the gradient with respect
+    to L. Entries of the product above the diagonal are not used."""
     middle = tf.linalg.band_part(product, -1, 0)
     middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
     middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
@@ -124,7 +124,8 @@ def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
 def matmul(
     a: tf.Tensor, b: tf.Tensor, *, transpose_a: bool = False, transpose_b: bool = False
 ) -> tf.Tensor:
-    """``tf.matmul``; batches of one are multiplied as what they are, which is faster."""
+    """The product of ``tf.matmul``; a batch of one is multiplied as plain matrices, which is
+    faster."""
     leading = a.shape[:-2]
     if leading.rank and leading == b.shape[:-2] and leading.num_elements() == 1:
         index = (0,) * leading.rank
@@ -135,7 +136,7 @@ def matmul(
 
 @tf.custom_gradient
 def gram(matrix: tf.Tensor) -> Any:
-    """``B^T B``, with one product in its gradient where TensorFlow's own has two."""
+    """The product ``B^T B``; its gradient takes one product, and TensorFlow's takes two."""
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         return matmul(matrix, upstream + tf.linalg.matrix_transpose(upstream))

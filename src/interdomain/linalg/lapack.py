@@ -1,9 +1,8 @@
-"""``I + D G D`` for a diagonal D by LAPACK: factorised and inverted in place.
+"""Factors and inverses of ``I + D G D`` by LAPACK, in place, for a diagonal D.
 
-An upper triangle U in NumPy's order of entries is, to LAPACK, the lower triangle of its transpose.
-So ``B = U^T U`` is made, factorised and inverted in one buffer, without a copy. What is below the
-diagonal of a triangle that is called U is neither written nor read, but for zeros near the
-diagonal: it can be anything.
+LAPACK reads an upper triangle U in NumPy's order of entries as the lower triangle of its transpose.
+So ``B = U^T U`` is filled, factorised and inverted in one buffer, without a copy. Entries below the
+diagonal of U are undefined and not used, except for zeros near the diagonal.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from scipy.linalg import lapack
 from .._arguments import Array
 
 _PANEL = 64
-"""Rows to take at a time: few enough to stay in a cache, and to waste little below the diagonal."""
+"""The rows of a panel: few enough to stay in a cache, and to waste little below the diagonal."""
 
 _ALIGNMENT = 64
-"""Bytes, a power of two. TensorFlow takes an array over without a copy if it begins at such an
-address."""
+"""The alignment in bytes, a power of two. TensorFlow uses an array at such an address without a
+copy."""
 
 
 def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Array, int]:
     """The upper triangle U of ``U^T U = I + D G D``.
 
     :param scale: The diagonal of D, ``[M]``.
-    :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``.
-    :param backwards: Take the rows and columns of ``I + D G D`` in reversed order.
-    :returns: U; and 0, or the row (from 1) at which the matrix is not positive definite.
+    :param gram: A symmetric matrix ``[K, K]``; G is its leading block ``[M, M]``.
+    :param backwards: Whether to reverse the order of the rows and columns of ``I + D G D``.
+    :returns: U, and 0 or the row (counted from 1) at which the matrix is not positive definite.
     """
     size = len(scale)
     gram = gram[:size, :size]
@@ -48,7 +47,7 @@ def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Ar
 
 def solve(upper: Array, columns: Array, *, adjoint: bool = False) -> Array:
     """``U^{-1} columns``, or ``U^{-T} columns``, for columns ``[M, P]``."""
-    if not len(upper):  # LAPACK takes no empty matrices
+    if not len(upper):  # LAPACK rejects empty matrices
         return columns
     solution, _ = lapack.dtrtrs(upper.T, columns, lower=1, trans=0 if adjoint else 1)
     return np.ascontiguousarray(solution)
@@ -91,8 +90,7 @@ def turned(upper: Array) -> Array:
 
 
 def mirrored(upper: Array, size: int) -> Array:
-    """The symmetric matrix whose upper half is U, and as many zeros after it as make it
-    ``[size, size]``."""
+    """The symmetric matrix whose upper half is U, padded with zeros to ``[size, size]``."""
     matrix = _empty(size)
     matrix[len(upper) :] = 0
     matrix[:, len(upper) :] = 0
@@ -106,7 +104,7 @@ def mirrored(upper: Array, size: int) -> Array:
 
 
 def _panels(upper: Array) -> Iterator[tuple[slice, Array]]:
-    """Slices of rows, and these rows from the diagonal on."""
+    """The slice of rows of each panel, and these rows from the diagonal on."""
     size = len(upper)
     for start in range(0, size, _PANEL):
         rows = slice(start, min(start + _PANEL, size))
@@ -114,7 +112,7 @@ def _panels(upper: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def _empty(size: int) -> Array:
-    """Memory for ``[size, size]``, aligned."""
+    """An array ``[size, size]`` of aligned memory, without values."""
     spare = _ALIGNMENT // 8
     buffer = np.empty(size * size + spare)
     start = (-buffer.ctypes.data % _ALIGNMENT) // 8

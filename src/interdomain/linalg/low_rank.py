@@ -1,21 +1,21 @@
-"""Diagonal operators plus a matrix of low rank: Fourier features on an interval.
+"""Diagonal operators plus a matrix of low rank: Kuu of Fourier features on an interval.
 
-The Cholesky factor of ``K = D + U U^T``, for M rows and r columns of U, is known from cumulative
-sums over the rows. With ``G_j = I + sum_{i < j} u_i u_i^T / d_i`` (r x r), elimination of the rows
-before j leaves of K
+The Cholesky factor of ``K = D + U U^T``, for M rows and r columns of U, is computed by cumulative
+sums over the rows. Let ``G_j = I + sum_{i < j} u_i u_i^T / d_i`` (r x r). If the rows before j are
+eliminated, the remaining entries of K are
 
     d_j + u_j^T G_j^{-1} u_j = delta_j  on the diagonal,    u_i^T G_j^{-1} u_j  below it,
 
-by the Woodbury identity; so, with ``w_j = G_j^{-1} u_j / sqrt(delta_j)``,
+by the Woodbury identity. With ``w_j = G_j^{-1} u_j / sqrt(delta_j)``, the factor is
 
     L = diag(sqrt(delta)) + tril(U W^T, -1).
 
-The product of the factors that an inverse is made of telescopes, as
-``I - G_k^{-1} u_k u_k^T / delta_k = G_{k+1}^{-1} G_k``, and leaves
+The inverse is a product of factors. The product telescopes, because
+``I - G_k^{-1} u_k u_k^T / delta_k = G_{k+1}^{-1} G_k``, and gives
 
     L^{-1} = diag(1 / sqrt(delta)) - tril(W (D^{-1} U)^T, -1).
 
-Both are applied to columns by cumulative sums, at a cost of M r for each column.
+Cumulative sums apply ``L^{-1}`` and its transpose to columns, at a cost of M r for each column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
 class LowRankUpdate(StructuredOperator, tf.linalg.LinearOperatorLowRankUpdate):  # type: ignore[misc]
-    """``D + U U^T``.
+    """The matrix ``D + U U^T``.
 
     :param diagonal: D ``[..., M]``, positive.
     :param update: U ``[..., M, r]``.
@@ -41,7 +41,7 @@ class LowRankUpdate(StructuredOperator, tf.linalg.LinearOperatorLowRankUpdate): 
         return LowRankRoot(self.base_operator.diag, self.u)
 
     def stacked_with(self, *others: LowRankUpdate) -> LowRankUpdate:
-        """Columns of zeros make ranks equal."""
+        """A batch of the operators; columns of zeros make the ranks equal."""
         operators = (self, *others)
         rank = max(operator.u.shape[-1] for operator in operators)
         updates = [
@@ -79,7 +79,7 @@ class LowRankRoot(Root):
         return _inverse, (1 / self._deviations, self._W, self._scaled)
 
     def inverse_diagonal(self) -> tf.Tensor:
-        # Of column j of L^{-1}: its diagonal entry, and the squares of what is below it.
+        # In column j of L^{-1}: the square of the diagonal entry, plus the squares below it.
         products = self._W[..., :, None] * self._W[..., None, :]
         after = tf.cumsum(products, axis=-3, exclusive=True, reverse=True)
         below = tf.einsum("...jr,...jrs,...js->...j", self._scaled, after, self._scaled)
@@ -87,8 +87,8 @@ class LowRankRoot(Root):
 
 
 def _inverse(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-    """``diag(t) - tril(W V^T, -1)``, from t, W and V ``[..., M, r]``, or its transpose, times
-    columns ``[..., M, N]``; r cumulative sums."""
+    """The product of ``diag(t) - tril(W V^T, -1)``, or of its transpose, with columns
+    ``[..., M, N]``, by r cumulative sums; the tensors are t, W and V ``[..., M, r]``."""
     inverse_deviations, W, V = tensors
     left, right = (V, W) if adjoint else (W, V)
     below = [

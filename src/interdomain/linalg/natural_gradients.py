@@ -1,17 +1,17 @@
 """Natural-gradient steps for a Gaussian q, in closed form from gradients of its mean and root.
 
-With ``q = N(m, S)``, natural parameters ``(S^{-1} m, -S^{-1} / 2)`` and expectation parameters
-``(m, S + m m^T)``, a step of size t down a loss with gradients ``g`` for m and ``G_S`` for S is
+``q = N(m, S)`` has natural parameters ``(S^{-1} m, -S^{-1} / 2)`` and expectation parameters
+``(m, S + m m^T)``. For a loss with gradients ``g`` for m and ``G_S`` for S, a step of size t is
 
     S_new^{-1} = S^{-1} + 2 t G_S,    m_new = m - t S_new g.
 
-In terms of a root L, ``S = L L^T``, and the gradient G for it, the first is
-``S_new^{-1} = L^{-T} A L^{-1}`` with ``A = I + t H``, where H is symmetric with the lower triangle
-of ``L^T G``. No covariance is formed or inverted, whatever u is (whitened or not).
+For a root L, ``S = L L^T``, with gradient G, the first equation is ``S_new^{-1} = L^{-T} A L^{-1}``
+with ``A = I + t H``. H is symmetric and has the lower triangle of ``L^T G``. No covariance is
+formed or inverted, whether u is whitened or not.
 
-A leaves the positive-definite matrices exactly where S_new would be none. There the step is
-shortened, for each q by itself: independent Gaussians have natural gradients of their own, and the
-shorter one is as good a direction. Mean and root take the same step.
+A is positive definite exactly if S_new is. If not, a shorter step in the same direction is used.
+Each q of a batch has its own step, because the natural gradients of independent Gaussians are
+independent. The mean and the root of a q use the same step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 _MOST_HALVINGS = 2200
-"""More than there are powers of two among the numbers of float64; t H is zero before."""
+"""The most halvings: float64 has fewer powers of two, so that t H becomes zero before."""
 
 
 def full_step(
@@ -29,20 +29,20 @@ def full_step(
     root_gradient: tf.Tensor,
     size: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mean and root after a step for ``q = N(m, L L^T)``, or for a batch of them.
+    """The mean and root of ``q = N(m, L L^T)`` after a step, for one q or a batch.
 
-    With ``A = V V^T``, V upper triangular, the new root is ``L V^{-T}``: lower triangular, with
-    the signs of the diagonal of L. A step at which A has no such factor is halved until it has.
+    With ``A = V V^T``, V upper triangular, the new root is ``L V^{-T}``: lower triangular, with the
+    signs of the diagonal of L. If A has no such factor, the step is halved until it has.
 
     :param mean: ``[..., M]``.
     :param root: Lower triangular, ``[..., M, M]``.
-    :param mean_gradient: The gradient of the loss, ``[..., M]``.
-    :param root_gradient: The gradient of the loss, ``[..., M, M]``; what is above the diagonal is
-        not used.
+    :param mean_gradient: The gradient of the loss with respect to the mean, ``[..., M]``.
+    :param root_gradient: The gradient of the loss with respect to the root, ``[..., M, M]``;
+        entries above the diagonal are not used.
     :param size: The size of the step, a scalar in (0, 1].
-    :returns: NaN where a gradient is not finite.
+    :returns: The new mean and root; NaN if a gradient is not finite.
     """
-    # The lower triangle of J H J, where J reverses the order: that is all that is read of it.
+    # Only the lower triangle is used: that of J H J, where J reverses the order.
     reversed_H = tf.reverse(tf.matmul(root_gradient, root, transpose_a=True), [-2, -1])
     sizes, factor = _step_and_factor(reversed_H, size)
     rows = tf.reverse(tf.linalg.matrix_transpose(root), [-2])
@@ -59,12 +59,12 @@ def diagonal_step(
     root_gradient: tf.Tensor,
     size: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The step for independent coordinates; all arguments but ``size`` have one shape ``[...]``,
-    and the roots are standard deviations l.
+    """The mean and root after a step for independent coordinates. All arguments but ``size`` have
+    one shape ``[...]``, and the roots are standard deviations l.
 
-    The precision of a coordinate is multiplied by ``a = 1 + t l g_l``. Where that is not positive,
-    the step of this coordinate goes half of the way to ``a = 0``: what repeated halving comes to,
-    but for a factor of two, without a precision that is next to nothing.
+    The step multiplies the precision of a coordinate by ``a = 1 + t l g_l``. If a is not positive,
+    the step of the coordinate goes half of the way to ``a = 0``. Repeated halving gives the same
+    step up to a factor of two, but may leave a precision near zero.
     """
     slope = root * root_gradient
     leaves = 1 + size * slope <= 0
@@ -74,8 +74,8 @@ def diagonal_step(
 
 
 def _step_and_factor(matrix: tf.Tensor, size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The first of t, t/2, t/4, ... at which ``I + t matrix`` has a Cholesky factor, for each
-    matrix of a batch ``[..., M, M]``, and the factors."""
+    """The first size of t, t/2, t/4, ... at which ``I + t matrix`` has a Cholesky factor, and this
+    factor, for each matrix of a batch ``[..., M, M]``."""
     diagonal = tf.linalg.diag_part(matrix)
     finite = tf.reduce_all(tf.math.is_finite(matrix), [-2, -1])
 

@@ -1,9 +1,9 @@
 """The interface of symmetric matrices with structure, and of their factors.
 
-A structure is one file: a class of matrices and a class of factors. Covariances of inducing
-variables are :class:`StructuredOperator` with a :class:`Root`, tensors with gradients. Sums over
-rows, and the precisions that they make, are :class:`Summable`: they add up, have the verbs of an
-operator, and a :class:`Factor`, which may be one of sparse arrays.
+A structure is one file: a class of matrices and a class of factors. A covariance of inducing
+variables is a :class:`StructuredOperator` with a :class:`Root`: tensors with gradients. A sum over
+rows, or a precision computed from it, is a :class:`Summable`. It can be added, has the methods of
+an operator, and has a :class:`Factor`, which may consist of sparse arrays.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # type: ignore[misc]
-    """A positive-definite matrix ``[M, M]``, or a batch of them, whose Cholesky factor has a
-    structure that computations keep."""
+    """A positive-definite matrix ``[M, M]``, or a batch of matrices, with a structured Cholesky
+    factor that computations use."""
 
     @abc.abstractmethod
     def root(self) -> Root:
@@ -30,7 +30,7 @@ class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # ty
 
     @abc.abstractmethod
     def stacked_with(self, *others: Any) -> StructuredOperator:
-        """This operator and others of its class, all ``[M, M]``, as one batch ``[T, M, M]``."""
+        """One batch ``[T, M, M]`` of this operator and others of its class, all ``[M, M]``."""
 
     @abc.abstractmethod
     def cast(self, dtype: tf.DType) -> StructuredOperator:
@@ -39,38 +39,38 @@ class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # ty
     def whiten(self, columns: tf.Tensor) -> tf.Tensor:
         """``L^{-1} columns``, for the Cholesky factor L.
 
-        Use it where L itself is not needed: some operators have a cheaper gradient for it.
+        Use this method if L itself is not needed: some operators have a cheaper gradient for it.
         """
         return self.root().solve(columns)
 
     @property
     def sole_diagonal(self) -> tf.Tensor | None:
-        """The diagonal ``[..., M]`` of an operator that has nothing else; None for any other."""
+        """The diagonal ``[..., M]`` if all other entries are structurally zero; None otherwise."""
         return None
 
 
 class Summable(abc.ABC):
-    """A symmetric matrix that is linear in a few tensors or arrays of numbers.
+    """A symmetric matrix that is a linear function of a few tensors or arrays of numbers.
 
-    So matrices of some rows add up to the matrix of all rows, with the same structure.
+    The matrices of batches of rows add up to the matrix of all rows, with the same structure.
     """
 
     @property
     @abc.abstractmethod
     def parts(self) -> Tensors:
-        """The numbers."""
+        """The tensors or arrays of numbers."""
 
     @abc.abstractmethod
     def with_parts(self, *parts: Any) -> Self:
-        """The matrix of the same structure and size that has other :attr:`parts`."""
+        """The matrix of the same structure and size with other :attr:`parts`."""
 
     @abc.abstractmethod
     def matmul(self, columns: Any) -> Any:
-        """The products with columns ``[M, K]``."""
+        """The product of the matrix with columns ``[M, K]``."""
 
     @abc.abstractmethod
     def to_dense(self) -> Any:
-        """The matrix without structure."""
+        """The dense matrix, ``[M, M]``."""
 
     @abc.abstractmethod
     def diag_part(self) -> Any:
@@ -91,12 +91,12 @@ class Summable(abc.ABC):
         return self.with_parts(*(part * factor for part in self.parts))
 
     def packed(self) -> npt.NDArray[Any]:
-        """All numbers as one vector, an array."""
+        """All numbers as one vector, a NumPy array."""
         return np.concatenate([np.ravel(part) for part in self.parts])
 
     def unpacked(self, numbers: Any) -> Self:
-        """The matrix of the same structure and size whose numbers are a vector, an array or a
-        tensor; :meth:`packed` and sums of its results are such vectors."""
+        """The matrix of the same structure and size with the numbers of a vector, an array or a
+        tensor. :meth:`packed` returns such vectors, and they can be added."""
         reshape = tf.reshape if tf.is_tensor(numbers) else np.reshape
         parts, start = [], 0
         for part in self.parts:
@@ -109,17 +109,17 @@ class Summable(abc.ABC):
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
 Inverse: TypeAlias = Callable[..., tf.Tensor]
-"""A function that multiplies by ``L^{-1}``, from stored tensors: see :meth:`Root.inverse`."""
+"""A function of tensors and columns that multiplies by ``L^{-1}``: see :meth:`Root.inverse`."""
 
 
 def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:
-    """The size of the last axis; a tensor if it is not known before."""
+    """The size of the last axis; a tensor if the static shape has no size."""
     size = tensor.shape[-1]
     return tf.shape(tensor)[-1] if size is None else size
 
 
 class Factor(abc.ABC):
-    """A factor L of a positive-definite matrix ``K = L L^T``, which is not formed as a matrix.
+    """A factor L of a positive-definite matrix ``K = L L^T``; L need not be stored as a matrix.
 
     :ivar size: The number M of rows of L.
     """
@@ -140,7 +140,7 @@ class Factor(abc.ABC):
 
 
 class Root(Factor):
-    """The Cholesky factor L of a matrix, or those of a batch, ``[..., M, M]``.
+    """The Cholesky factor L of a matrix, or the factors of a batch, ``[..., M, M]``.
 
     L is lower triangular with a positive diagonal. There is only one such matrix, so the whitened
     variables ``L^{-1} u`` do not depend on how L is computed.
@@ -158,10 +158,10 @@ class Root(Factor):
 
     @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:
-        """``L^{-1}``, as a function of tensors and columns and these tensors, all with the leading
-        axes of L: ``inverse(tensors, columns, adjoint=False)`` is :meth:`solve`. M is the last axis
-        of the first tensor. A cached posterior keeps both, so that the function must be one that
-        can be copied and pickled."""
+        """A function that multiplies by ``L^{-1}``, and the tensors that it needs, all with the
+        leading axes of L. ``inverse(tensors, columns, adjoint=False)`` is :meth:`solve`. M is the
+        last axis of the first tensor. A cached posterior keeps both, so it must be possible to copy
+        and pickle the function."""
 
     def inverse_diagonal(self) -> tf.Tensor:
         return tf.reduce_sum(tf.square(self.solve(tf.eye(self.size, dtype=self.dtype))), axis=-2)
@@ -173,5 +173,5 @@ class Root(Factor):
 
     @property
     def triangle(self) -> tf.Tensor | None:
-        """L as a dense matrix, if that is how it is stored; None otherwise."""
+        """L as a dense matrix, if it is stored as one; None otherwise."""
         return None

@@ -1,16 +1,16 @@
 """Functions of period one: waves, and Matern kernels summed over their images.
 
 A squared exponential kernel factorises, and its sum over images is a product over the columns of
-theta functions, which converge within a few terms: as images while the kernel is short beside the
-period, as a Fourier series while it is long. Matern kernels are mixtures of squared exponential
-ones,
+theta functions. A theta function needs few terms: images if the lengthscale is short relative to
+the period, a Fourier series if it is long. Matern kernels are mixtures of squared exponential
+kernels,
 
     k(r) = int p(t) exp(-r^2 / (4 t)) dt,    p(t) = Gamma(t | nu, 2 nu),
 
-and so are their sums over images. The integral is a sum over a fixed grid in log t; its weights are
-positive and add up to one, so that the sum is a valid kernel of the stated variance, however many
-points the grid has. No number of images has to be chosen, and no lengthscale is too long. The
-squared exponential kernel is the limit of an infinite nu, with one t.
+and so are their sums over images. The integral is computed as a sum over a fixed grid in log t. Its
+weights are positive and add up to one, so the sum is a valid kernel of the stated variance for any
+number of points. No number of images has to be chosen, and no lengthscale is too long. The squared
+exponential kernel is the limit of an infinite nu, with one t.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .._arguments import Array, IntArray
 from .chunks import map_rows, rows_per_chunk
 
 _LOG_ACCURACY = 32.0
-"""Errors are below exp(-32), 1e-14 of the variance."""
+"""Minus the log of the accuracy: errors are below exp(-32), 1e-14 of the variance."""
 
 _SWITCH = 0.0175
-"""The width ``t lengthscale^2 / period^2`` where series take over from images: both are exact to
-1e-14 there, with seven terms, each a product of a function of the width and one of the lag, and
-with three images, each an exponential of both, which is what takes the time."""
+"""The width ``t lengthscale^2 / period^2`` above which series replace images. At this width, seven
+terms of the series and three images are exact to 1e-14. A term is a function of the width times a
+function of the lag. An image is an exponential of both, and takes most of the time."""
 
 _NUM_TERMS = 7
 
 
 def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
-    """The constant, and the cosine and sine of each number of periods, ``[1 + 2 J, N]``, times the
-    root of the period.
+    """The constant, cosines and sines of numbers of periods, ``[1 + 2 J, N]``: orthonormal
+    functions over a period, times the root of the period.
 
     :param turns: ``(x - lower) / period``, ``[N]``.
     :param orders: Numbers of periods, 1 or more, increasing, ``[J]``.
@@ -47,8 +47,8 @@ def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
         return ones
     angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
     if np.array_equal(orders, np.arange(1, len(orders) + 1)):
-        # One of each is computed. The others follow by adding angles, to which the number of
-        # multiples is doubled at a time, so that few operations come one after the other.
+        # One cosine and one sine are computed; sums of angles give the others. Each step doubles
+        # the number of multiples, so that few operations are sequential.
         cosines, sines = tf.cos(angles), tf.sin(angles)
         while (count := cosines.shape[0]) < len(orders):
             more = min(count, len(orders) - count)
@@ -69,13 +69,13 @@ def matern_mixture(nu: float) -> tuple[Array, Array]:
     """The points t and their weights for a Matern kernel of order nu; one point for an infinite nu.
 
     In ``u = log t`` the integrand is ``exp(nu u - 2 nu e^u)``, whose Fourier transform is a gamma
-    function: the error of the trapezoidal rule with step h is ``(2 pi / h)^(nu - 1/2) exp(-pi^2 /
-    h)`` of the integral, but for a factor near one.
+    function. So the error of the trapezoidal rule with step h, relative to the integral, is
+    ``(2 pi / h)^(nu - 1/2) exp(-pi^2 / h)``, up to a factor near one.
     """
     if math.isinf(nu):
         return np.array([0.5]), np.array([1.0])
     step = math.pi**2 / (_LOG_ACCURACY + 10)
-    # What is left out below is (2 nu e^lower)^nu / Gamma(nu + 1).
+    # The integral below ``lower`` is (2 nu e^lower)^nu / Gamma(nu + 1).
     lower = -(_LOG_ACCURACY - math.lgamma(nu + 1)) / nu - math.log(2 * nu)
     upper = math.log((_LOG_ACCURACY + 8 * nu) / (2 * nu))
     u = np.arange(lower, upper + step, step)
@@ -85,7 +85,7 @@ def matern_mixture(nu: float) -> tuple[Array, Array]:
 
 
 def matern_density(nu: float, squares: tf.Tensor, dim: int) -> tf.Tensor:
-    """The spectral density of a Matern kernel of variance and lengthscales one.
+    """The spectral density of a Matern kernel with variance one and lengthscales one.
 
     :param squares: Squared norms of angular frequencies.
     :param dim: The number of columns.
@@ -108,13 +108,13 @@ def theta_mixture(
 
     :param turns: Differences, in periods, ``[N, D]``.
     :param squares: The squared lengthscales, in periods, ``[D]``.
-    :param constant: Whether the integral over the box is left in; of one column, without it the
-        kernel is accurate relative to what is left.
+    :param constant: Whether to keep the integral over the box. In one column, the kernel without it
+        is accurate relative to the rest.
     """
 
     t, weights = matern_mixture(nu)
 
-    def of_rows(turns: tf.Tensor, squares: tf.Tensor) -> tf.Tensor:
+    def row_values(turns: tf.Tensor, squares: tf.Tensor) -> tf.Tensor:
         product = tf.constant(weights, turns.dtype)[:, None]
         for column in range(turns.shape[1]):
             widths = tf.constant(t, turns.dtype) * squares[column]
@@ -123,11 +123,11 @@ def theta_mixture(
 
     chunk = rows_per_chunk(len(t))  # with fewer rows, the calls take most of the time
     turns -= tf.stop_gradient(tf.round(turns))
-    return map_rows(of_rows, turns, [squares], chunk)
+    return map_rows(row_values, turns, [squares], chunk)
 
 
 def _zero_mean_variances(squares: tf.Tensor, nu: float) -> tf.Tensor:
-    """:func:`theta_mixture` of one column without its constant, at zero, ``[P]``.
+    """The variance of :func:`theta_mixture` in one column without the constant, ``[P]``.
 
     :param squares: Squared lengthscales, in periods, ``[P]``.
     """
@@ -139,13 +139,13 @@ def _zero_mean_variances(squares: tf.Tensor, nu: float) -> tf.Tensor:
 
 
 def _theta(turns: tf.Tensor, widths: tf.Tensor, *, constant: bool = True) -> tf.Tensor:
-    """``sum_n exp(-(turn + n)^2 / (4 width))``, ``[Q, N]``.
+    """The theta function ``sum_n exp(-(turn + n)^2 / (4 width))``, ``[Q, N]``.
 
     :param turns: In ``[-1/2, 1/2]``, ``[N]``.
     :param widths: ``[Q]``.
-    :param constant: Whether its integral over a period is left in.
+    :param constant: Whether to keep the integral over a period.
     """
-    # The gradient has their squares.
+    # The gradient contains squares of widths.
     narrowest = 10 * float(np.sqrt(np.finfo(widths.dtype.as_numpy_dtype).tiny))
     short = tf.clip_by_value(widths, narrowest, _SWITCH)
     long = tf.maximum(widths, _SWITCH)
@@ -162,22 +162,21 @@ def _theta(turns: tf.Tensor, widths: tf.Tensor, *, constant: bool = True) -> tf.
     return tf.where(widths[:, None] < _SWITCH, images, series)
 
 
-# Without their constant, and divided by what is left of their variance: whatever the lengthscale
-# is, such a kernel of one column has variance one, and its functions integrate to zero over a
-# period.
+# Kernels of one column without their constant, divided by the rest of their variance. For any
+# lengthscale such a kernel has variance one, and its functions integrate to zero over a period.
 
 _LONGEST_GAUSSIAN = 2.0
-"""In periods: of a longer squared exponential kernel one wave is left, and all others are below
-1e-100 of it."""
+"""The longest lengthscale, in periods: a longer squared exponential kernel has one wave, and the
+variances of all other waves are below 1e-100 of it."""
 
 _LONGEST_MATERN = 5.0
-"""In periods: of a longer Matern kernel the shares of the waves do not change by more than 2%, and
-what is left of its variance would lose digits."""
+"""The longest lengthscale, in periods: for a longer Matern kernel the shares of the waves change by
+at most 2%, and the variance without the constant would lose digits."""
 
 
 def wave_variances(nu: float, ratios: tf.Tensor, highest: int) -> tf.Tensor:
-    """The prior variances of the cosine and of the sine of 1, ..., ``highest`` periods, which are
-    equal, ``[P, highest]``; all that there are add up to a half.
+    """The prior variance of the cosine of each of 1, ..., ``highest`` periods, and of the sine,
+    too, ``[P, highest]``. The variances of all numbers of periods add up to a half.
 
     :param ratios: Lengthscales, in periods, ``[P]``.
     """
@@ -188,7 +187,7 @@ def wave_variances(nu: float, ratios: tf.Tensor, highest: int) -> tf.Tensor:
 
 
 def zero_mean_covariances(nu: float, ratio: tf.Tensor, lags: tf.Tensor) -> tf.Tensor:
-    """The kernel at differences of any shape, in periods.
+    """The kernel without its constant, at differences of any shape, in periods.
 
     :param ratio: The lengthscale, in periods, a scalar.
     """
@@ -198,6 +197,6 @@ def zero_mean_covariances(nu: float, ratio: tf.Tensor, lags: tf.Tensor) -> tf.Te
 
 
 def _bounded(nu: float, ratios: tf.Tensor) -> tf.Tensor:
-    """Lengthscales, in periods, as the kernels have them."""
+    """The lengthscales, in periods, at most the longest."""
     longest = _LONGEST_GAUSSIAN if math.isinf(nu) else _LONGEST_MATERN
     return tf.minimum(ratios, tf.cast(longest, ratios.dtype))

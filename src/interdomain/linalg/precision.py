@@ -1,8 +1,8 @@
 """The precision ``B = I + D G D / s`` of the whitened inducing variables given Gaussian data.
 
-D is diagonal, ``G = Kuf Kfu``, s the noise variance. Everything comes from one factorisation of B
-by LAPACK, and the gradient from the inverse of the factor: as ``G D B^{-1} / s = D^{-1} (I -
-B^{-1})``, no further product is needed, nor the gradient of a Cholesky factor.
+D is diagonal, ``G = Kuf Kfu``, and s is the noise variance. LAPACK factorises B once, and the
+gradient needs only the inverse of the factor. As ``G D B^{-1} / s = D^{-1} (I - B^{-1})``, no
+further product is computed, and no gradient of a Cholesky factor.
 
 In compiled functions, a B of few rows whose G has a gradient is factorised by TensorFlow
 (:mod:`interdomain.linalg.small_precision`).
@@ -39,16 +39,15 @@ def precision_terms(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``log det B`` and ``|B^{-1/2} D columns / s|^2`` for ``B = I + D G D / s``, all in float64.
 
-    They can be differentiated once; a second derivative raises an error.
+    Both terms have first derivatives; a second derivative raises an error.
 
     :param scale: The diagonal of D, ``[M]``.
-    :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``. It is not copied.
+    :param gram: A symmetric matrix ``[K, K]``; G is its leading block ``[M, M]``. It is not copied.
     :param columns: ``[M, P]``.
     :param noise_variance: s, ``[]``.
-    :param gram_gradient: Whether ``gram`` has a gradient, which is dense; otherwise it is treated
-        as a constant.
-    :param refuse: Whether a finite B that cannot be factorised is an error; both terms are NaN
-        otherwise.
+    :param gram_gradient: Whether ``gram`` has a gradient, which is dense; otherwise ``gram`` is a
+        constant.
+    :param refuse: Whether a finite B without a factor is an error; if False, both terms are NaN.
     :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised. If B is not
         finite, both terms are NaN.
     """
@@ -66,11 +65,11 @@ def precision_terms(
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
-                function = partial(_gradients, of_gram=gram_gradient)
+                function = partial(_gradients, gram_gradient=gram_gradient)
                 arguments = (*tensors, upper, half)
                 gradients = _in_python(function, arguments, 4 if gram_gradient else 3)
-                of = [inputs[0], *inputs[2:], inputs[1]]
-                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, of, strict=False)]
+                like = [inputs[0], *inputs[2:], inputs[1]]
+                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, like, strict=False)]
 
             to_scale, *others = once(closed_form, (*inputs, *upstream))
             to_columns, to_noise, *to_gram = others
@@ -87,7 +86,7 @@ def precision_root(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``B^{-1} D columns / s`` ``[M, P]`` and the Cholesky factor ``[M, M]`` of ``B^{-1}``.
 
-    ``B = I + D G D / s``. The arguments are those of :func:`precision_terms`; here ``gram`` always
+    ``B = I + D G D / s``. The arguments are those of :func:`precision_terms`, but ``gram`` always
     has a gradient.
     """
 
@@ -122,8 +121,8 @@ def precision_mean(
 
 
 def _terms(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Array, ...]:
-    """Whether B is as it should be; the two terms; U with ``B = U^T U``; and the half of the fit
-    ``U^{-T} D columns / s``."""
+    """The status of B (0.0 if B is finite and has no factor, else 1.0); the two terms; U with
+    ``B = U^T U``; and ``U^{-T} D columns / s``, whose squares add up to the fit."""
     with np.errstate(all="ignore"):
         upper, failed_at = lapack.factorise(scale / np.sqrt(noise), gram)
         log_determinant = 2 * np.sum(np.log(np.diagonal(upper)))
@@ -137,10 +136,10 @@ def _terms(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Arr
 
 
 def _mean_and_root(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Array, ...]:
-    """Whether B is as it should be, and the two results.
+    """The status of B, and the two results of :func:`precision_root`.
 
-    In reversed order B is the product of a lower triangle and its transpose, so that the inverse is
-    that of a lower triangle: no matrix is inverted before it is factorised.
+    In reversed order ``B = U^T U``. The inverse of U, in the original order, is the Cholesky factor
+    of ``B^{-1}``: no matrix is inverted before it is factorised.
     """
     with np.errstate(all="ignore"):
         upper, failed_at = lapack.factorise(scale / np.sqrt(noise), gram, backwards=True)
@@ -154,7 +153,7 @@ def _mean_and_root(scale: Array, gram: Array, columns: Array, noise: Array) -> t
 
 
 def _not_finite(scale: Array, gram: Array, noise: Array) -> Array:
-    """1 if B is not finite, 0 if it is and yet could not be factorised."""
+    """The status of a B without a factor: 1.0 if B is not finite, else 0.0."""
     size = len(scale)
     diagonal = np.diagonal(gram)[:size] * np.square(scale) / noise
     finite = np.all(np.isfinite(diagonal)) and np.all(np.isfinite(gram[:size, :size]))
@@ -171,14 +170,15 @@ def _gradients(
     upper: Array,
     half: Array,
     *,
-    of_gram: bool,
+    gram_gradient: bool,
 ) -> tuple[Array, ...]:
-    """The gradients to scale, columns and noise variance; and to gram, with the whole B^{-1}."""
+    """The gradients with respect to scale, columns and noise variance; if required, also with
+    respect to gram, from the whole B^{-1}."""
     with np.errstate(all="ignore"):
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
         solved = lapack.solve(upper, half)  # B^{-1} D columns / s
-        if of_gram:
+        if gram_gradient:
             lapack.multiply_by_adjoint(inverse)
             variances = np.diagonal(inverse).copy()
         else:
@@ -187,10 +187,10 @@ def _gradients(
         slopes = to_log_determinant * (1 - variances) + to_fit * squares
         to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
         scaled = scale[:, None] * solved / noise
-        of_fit = to_fit * (np.sum(columns * scaled) + np.sum(squares))
-        to_noise = -(to_log_determinant * np.sum(1 - variances) + of_fit) / noise
+        fit_slope = to_fit * (np.sum(columns * scaled) + np.sum(squares))
+        to_noise = -(to_log_determinant * np.sum(1 - variances) + fit_slope) / noise
         gradients = to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
-        if not of_gram:
+        if not gram_gradient:
             return gradients
         to_gram = lapack.mirrored(inverse, len(gram))
         block = to_gram[: len(scale), : len(scale)]
@@ -211,8 +211,8 @@ def _gradients_through_root(
     to_mean: tf.Tensor,
     to_root: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """The gradients to scale, gram, columns and noise variance. (For the factor see Murray 2016,
-    "Differentiation of the Cholesky decomposition", section 3.1.)"""
+    """The gradients with respect to scale, gram, columns and noise variance. (For the factor see
+    Murray 2016, "Differentiation of the Cholesky decomposition", section 3.1.)"""
     size = tf.shape(scale)[0]
     middle = tf.linalg.band_part(tf.matmul(root, to_root, transpose_a=True), -1, 0)
     middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
@@ -233,8 +233,8 @@ def _gradients_through_root(
 def _in_python(
     function: Callable[..., tuple[Array, ...]], inputs: Sequence[Any], number: int
 ) -> list[Any]:
-    """What the function returns of the values of the inputs: tensors in a graph, arrays (that
-    nothing had to copy) outside of one."""
+    """The results of a function of the inputs' values: tensors in a graph; outside of a graph,
+    arrays, which are not copied."""
     if tf.executing_eagerly():
         return list(function(*(np.asarray(value) for value in inputs)))
     return list(numpy_function(function, inputs, [tf.float64] * number, stateful=False))
@@ -243,11 +243,11 @@ def _in_python(
 def checked(
     ok: Any, values: Sequence[Any], shapes: Sequence[Sequence[Any]], message: str | None
 ) -> list[tf.Tensor]:
-    """The values as tensors of these shapes.
+    """The values as tensors of the given shapes.
 
-    :param ok: 1.0 if the values are right, else 0.0.
+    :param ok: 1.0 if the values are valid, else 0.0.
     :param message: The text of the error; None for no error.
-    :raises tf.errors.InvalidArgumentError: If the values are not right; in a graph, when it is run.
+    :raises tf.errors.InvalidArgumentError: If the values are not valid; in a graph, when it runs.
     """
     if tf.executing_eagerly():
         if message is not None and not ok:

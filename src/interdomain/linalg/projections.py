@@ -1,6 +1,5 @@
-"""Products of a training step, whose gradients in closed form take fewer products, or fewer arrays
-of the features' size, than TensorFlow's own. ``variational`` has the notation.
-"""
+"""Products of a training step, with gradients in closed form, which take fewer products, or fewer
+arrays of the features' size, than TensorFlow's. For the notation see ``variational``."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ def mean_of_features(A: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
 
 
 def flat(tensor: tf.Tensor) -> tf.Tensor:
-    """The parts one below the other: ``[T M, N]`` from ``[T, M, N]``."""
+    """The parts stacked below each other: ``[T M, N]`` from ``[T, M, N]``."""
     return tf.reshape(tensor, [-1, tf.shape(tensor)[-1]])
 
 
@@ -32,8 +31,8 @@ def projected_variances(features: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
 def _squared_projections(features: tf.Tensor, root: tf.Tensor) -> Any:
     """The squared lengths of ``root_tp^T features_t``, summed over t, ``[P, N]``.
 
-    A training step of harmonics consists of these products, and of the two in their gradient. They
-    are taken by panels of the triangular roots, so that few zeros are multiplied.
+    A training step with harmonics consists of these products and the two products of their
+    gradient. Panels of the triangular roots are multiplied, so that few factors are zero.
 
     :param features: ``[T, M, N]``.
     :param root: ``[T, P, M, M]``, lower triangular.
@@ -65,11 +64,11 @@ def _squared_projections(features: tf.Tensor, root: tf.Tensor) -> Any:
 
 
 _PANEL = 128
-"""Columns of a panel, at least: narrower products are slow."""
+"""The least number of columns of a panel: narrower products are slow."""
 
 
 def _panels(size: int | None) -> list[tuple[int | None, int | None]]:
-    """First and last columns of four panels or fewer."""
+    """The first and last columns of at most four panels."""
     if size is None:
         return [(None, None)]
     count = min(4, max(1, size // _PANEL))
@@ -79,10 +78,9 @@ def _panels(size: int | None) -> list[tuple[int | None, int | None]]:
 
 @tf.custom_gradient
 def mean_and_squares(columns: tf.Tensor, means: tf.Tensor, weights: tf.Tensor) -> Any:
-    """``K^T means`` and ``(K * K)^T weights`` for columns K ``[M, N]``, which are large beside the
-    others.
+    """``K^T means`` and ``(K * K)^T weights`` for columns K ``[M, N]``, the only large argument.
 
-    TensorFlow's own gradient with respect to K takes twice as many arrays of its size.
+    TensorFlow's gradient with respect to K takes twice as many arrays of the size of K.
     """
     squares = tf.square(columns)
 
@@ -101,20 +99,21 @@ def mean_and_squares(columns: tf.Tensor, means: tf.Tensor, weights: tf.Tensor) -
 def dense_terms(
     is_complete: bool, triangle: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, root: tf.Tensor
 ) -> Any:
-    """The terms where L and S are dense: the cost of a training step.
+    """The terms for dense L and S, which take most of a training step.
 
-    The gradient is in closed form. With ``C_p = root_p root_p^T - I`` (without I if ``whole``),
-    upstream gradients g to the mean and w to the change, and ``H_p = A diag(w_p) A^T``,
+    The gradient is in closed form. With ``C_p = root_p root_p^T - I`` (without I if
+    ``is_complete``), upstream gradients g of the mean and w of the change, and
+    ``H_p = A diag(w_p) A^T``,
 
         dA = 2 sum_p C_p A diag(w_p) + mean g^T,      dKuf = L^{-T} dA,
         dA A^T = 2 sum_p C_p H_p + mean (A g)^T,      dL = -tril(L^{-T} dA A^T),
         dmean = A g,                                  droot_p = 2 tril(H_p root_p).
 
-    C A is at hand from the value, and ``dA A^T`` is had from H. TensorFlow's own gradient takes
-    two more products of the size of M^2 N, of the six that it has.
+    C A is part of the value, and H gives ``dA A^T``. TensorFlow's gradient has six products of M^2
+    N operations, two more than this gradient.
     """
     A = tf.linalg.triangular_solve(triangle, columns)
-    # A batch axis for the latent GPs, unless there is one alone: plain products are faster.
+    # Several latent GPs have a batch axis; one has none, because plain products are faster.
     single = root.shape[1] == 1
     roots = root[:, 0] if single else root
     features = A if single else A[:, None]

@@ -6,9 +6,9 @@ gradients
     to a:        2 scale sum c S (a - b),
     to scale:    sum c S r2 / scale.
 
-Those to points take products of S with the points, as dear as the distances themselves. The one to
-the scale takes none and is computed apart from them, so that TensorFlow leaves them out of a graph
-where nobody asks for them: images are data.
+The gradients for points take products of S with the points, which cost as much as the distances.
+The gradient for the scale takes no product and is computed separately. So TensorFlow leaves the
+products out of a graph that needs no gradient for points, such as pixels of images.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .radial_terms import (
 )
 
 _NUM_BLOCKS = 9
-"""Blocks of the points of a group, an odd number: (9 + 1) / 2 in 9 of their pairs are computed."""
+"""The blocks of a group's points, an odd number: (9 + 1) / 2 in 9 pairs of blocks are computed."""
 
 _SMALLEST_GROUP = 128
-"""Points: smaller groups are one block."""
+"""The number of points below which a group is one block."""
 
 
 def radial_cross(
@@ -41,7 +41,7 @@ def radial_cross(
 ) -> tf.Tensor:
     """``sum_p weights[p] k(Z[m], points[n, p])`` ``[N, M]``, for ``chunk`` groups at a time."""
 
-    def of_groups(
+    def group_sums(
         groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
     ) -> tf.Tensor:
         values, _ = term.value_and_slope(*squared_distances(for_each(Z, groups), groups, scale))
@@ -68,7 +68,7 @@ def radial_cross(
         )
 
     shared = [term.inputs(Z), weights, term.squared_scale]
-    return term.variance * map_rows(of_groups, term.inputs(points), shared, chunk, gradient)
+    return term.variance * map_rows(group_sums, term.inputs(points), shared, chunk, gradient)
 
 
 def radial_quadratic(
@@ -76,16 +76,16 @@ def radial_quadratic(
 ) -> tf.Tensor:
     """``sum_pq weights[p] weights[q] k(points[n, p], points[n, q])`` ``[N]``.
 
-    The sums that the gradient needs are products of the matrices that the value needs: they are
-    taken on the way forward, and no matrix is kept or computed again.
+    The gradient needs sums over the same matrices as the value. The forward pass computes them, so
+    that no matrix is kept or computed again.
 
-    :param max_entries: How many kernel values of one group may be held.
+    :param max_entries: The most kernel values of one group that may be held.
     """
 
     @tf.custom_gradient
     def sums(points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        of_groups = _of_groups if points.shape[1] ** 2 <= max_entries else _of_large_groups
-        values, row_sums, radii, flows = of_groups(term.value_and_slope, points, weights, scale)
+        group_terms = _group_terms if points.shape[1] ** 2 <= max_entries else _large_group_terms
+        values, row_sums, radii, flows = group_terms(term.value_and_slope, points, weights, scale)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             d_row_sums = upstream[:, None] * weights
@@ -100,10 +100,10 @@ def radial_quadratic(
     return term.variance * sums(term.inputs(points), weights, term.squared_scale)
 
 
-def _of_groups(
+def _group_terms(
     value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
-    """What the value and the gradients are made of, some groups at a time.
+    """The value and the sums that its gradients need, computed for some groups at a time.
 
     :return: The values ``[N]``; the row sums ``sum_q rho_pq w_q`` ``[N, P]``; the gradient's
         ``sum_pq w_p w_q S_pq r2_pq`` ``[N]``; and ``sum_q S_pq w_q (x_q, 1)`` ``[N, P, D + 1]``.
@@ -112,7 +112,7 @@ def _of_groups(
     pairs = _BlockPairs(num_points)
     padded_weights = pairs.pad(weights[None, :, None])[0]
 
-    def of_chunk(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def chunk_terms(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
         groups = pairs.pad(groups)
         weights = for_each(padded_weights, groups)
         row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
@@ -120,8 +120,8 @@ def _of_groups(
         r2 = tf.matmul(pairs.rows(left), pairs.partners(right), transpose_b=True)
         rho, slopes = value_and_slope(r2, rounding_error(left, right))
 
-        def of_both(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-            """Symmetric products: of the rows with their partners, and the other way round."""
+        def symmetric_products(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+            """The products of rows with their partners, plus those of partners with rows."""
             forth = tf.matmul(matrix, pairs.once(pairs.partners(values)))
             back = tf.matmul(matrix, pairs.rows(values), transpose_a=True)
             sums = forth + pairs.to_rows(pairs.once(back))
@@ -133,29 +133,29 @@ def _of_groups(
 
         return (
             total(rho),
-            of_both(rho, weights)[..., 0],
+            symmetric_products(rho, weights)[..., 0],
             total(slopes * r2),
-            of_both(slopes, weights * with_one(groups)),
+            symmetric_products(slopes, weights * with_one(groups)),
         )
 
     chunk = rows_per_chunk(pairs.num_entries)
     if points.shape[0] is not None and points.shape[0] <= chunk:
-        return of_chunk(points)
-    parts = map_chunks(of_chunk, into_chunks(points, chunk), (points.dtype,) * 4)
+        return chunk_terms(points)
+    parts = map_chunks(chunk_terms, into_chunks(points, chunk), (points.dtype,) * 4)
     return tuple(from_chunks(part, tf.shape(points)[0]) for part in parts)
 
 
-def _of_large_groups(
+def _large_group_terms(
     value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
-    """:func:`_of_groups` for groups of very many points: some points of one group at a time."""
+    """:func:`_group_terms` for groups of very many points, computed for some points at a time."""
     num_points, dim = points.shape[1], points.shape[2]
     size = rows_per_chunk(num_points)
     num_parts = -(-num_points // size)
     padded = tf.pad(points, [[0, 0], [0, num_parts * size - num_points], [0, 0]])
     rows = tf.reshape(padded, [-1, size, dim])
 
-    def of_part(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+    def part_sums(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
         part, i = arguments
         group = points[i // num_parts]
         r2, error = squared_distances(part, group, scale)
@@ -166,7 +166,7 @@ def _of_large_groups(
             tf.matmul(slopes, weights[:, None] * with_one(group)),
         )
 
-    parts = map_chunks(of_part, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
+    parts = map_chunks(part_sums, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
     row_sums, radii, flows = (
         tf.reshape(part, tf.concat([[-1, num_parts * size], tf.shape(part)[2:]], axis=0))
         for part in parts
@@ -183,18 +183,18 @@ def _of_large_groups(
 def for_each(matrix: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
     """A matrix repeated for each group.
 
-    Products of batches are not left to repeat it: those of float32 then corrupt memory (TensorFlow
-    2.21 on a CPU, from six matrices on).
+    The copies are explicit: products of float32 batches that broadcast a matrix corrupt memory
+    (TensorFlow 2.21 on a CPU, from six matrices on).
     """
     return tf.tile(matrix[None], [tf.shape(groups)[0], 1, 1])
 
 
 class _BlockPairs:
-    """Each pair of points of a group once.
+    """The pairs of points of a group, each pair once.
 
-    The points are cut into an odd number of blocks in a circle, and each block is paired with
-    itself and with as many of the next ones as bring every pair of blocks about once. Pairs inside
-    a block come twice, and count half: see :meth:`once`.
+    The points form an odd number of blocks in a circle. A block is paired with itself and with the
+    next ``reach - 1`` blocks, so that every pair of blocks occurs once. Pairs inside a block occur
+    twice, and count half: see :meth:`once`.
     """
 
     def __init__(self, num_points: int) -> None:
@@ -205,30 +205,30 @@ class _BlockPairs:
         self.num_entries = self.num_blocks * self.reach * self.size**2
 
     def pad(self, values: tf.Tensor) -> tf.Tensor:
-        """``[n, P, D]``, with zeros for the points that are missing in the last block."""
+        """The values ``[n, P, D]``, with zeros for the points that the last block lacks."""
         return tf.pad(values, [[0, 0], [0, self.missing], [0, 0]]) if self.missing else values
 
     def rows(self, values: tf.Tensor) -> tf.Tensor:
-        """``[n, blocks size, D] -> [n, blocks, size, D]``."""
+        """The values ``[n, blocks, size, D]``, from ``[n, blocks size, D]``."""
         return tf.reshape(values, [-1, self.num_blocks, self.size, values.shape[-1]])
 
     def flat(self, values: tf.Tensor) -> tf.Tensor:
-        """``[n, blocks, size, D] -> [n, blocks size, D]``."""
+        """The values ``[n, blocks size, D]``, from ``[n, blocks, size, D]``."""
         return tf.reshape(values, [-1, self.num_blocks * self.size, values.shape[-1]])
 
     def partners(self, values: tf.Tensor) -> tf.Tensor:
-        """``[n, blocks size, D] -> [n, blocks, reach size, D]``: those of each block's partners."""
+        """The partners' values ``[n, blocks, reach size, D]``, from ``[n, blocks size, D]``."""
         starts = self.size * np.arange(self.num_blocks)[:, None]
         indices = (starts + np.arange(self.reach * self.size)) % (self.num_blocks * self.size)
         return tf.gather(values, tf.constant(indices, tf.int32), axis=1)
 
     def once(self, values: tf.Tensor) -> tf.Tensor:
-        """Halves what belongs to a block's own points, of ``[n, blocks, reach size, D]``."""
+        """The values ``[n, blocks, reach size, D]``, halved for each block's own points."""
         size = self.size
         factors = [0.5] * size + [1.0] * ((self.reach - 1) * size)
         return values * tf.constant(factors, values.dtype)[:, None]
 
     def to_rows(self, values: tf.Tensor) -> tf.Tensor:
-        """``[n, blocks, reach size, D] -> [n, blocks, size, D]``: the transpose of partners."""
+        """The transpose of partners: ``[n, blocks, size, D]`` of ``[n, blocks, reach size, D]``."""
         parts = tf.split(values, self.reach, axis=2)
         return tf.add_n([tf.roll(part, offset, axis=1) for offset, part in enumerate(parts)])

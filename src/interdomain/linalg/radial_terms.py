@@ -1,8 +1,8 @@
 """Functions of a squared distance, with their derivatives in closed form.
 
-TensorFlow's gradient of a kernel matrix keeps and passes over every intermediate matrix. The
-derivative with respect to the squared distance is known in closed form and, but for a factor, is
-part of the value: with it the gradient costs one more pass.
+TensorFlow's gradient of a kernel matrix stores and reads every intermediate matrix. The derivative
+by the squared distance has a closed form. Up to a factor it is part of the value: the gradient
+costs one more pass.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 ValueAndSlope = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-"""A function of scaled squared distances, of any shape, and their probable rounding error: rho and
-its derivative there."""
+"""A function of scaled squared distances, of any shape, and of their probable rounding error: rho
+and the derivative of rho at the distances."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class RadialTerm:
 
     :param variance: The factor.
     :param value_and_slope: rho and its derivative.
-    :param inputs: From the kernel's inputs ``[..., D]`` to a, in the columns that count.
-    :param squared_scale: Of the distance; may be negative. Columns that have scales of their own
-        are scaled by ``inputs``; the gradient of one that they share is cheaper here.
+    :param inputs: Function from the kernel's inputs ``[..., D]`` to a, in the active columns.
+    :param squared_scale: The factor of the squared distance, which may be negative. ``inputs``
+        applies the scales of single columns; a scale of all columns has a cheaper gradient here.
     """
 
     variance: tf.Tensor
@@ -41,35 +41,35 @@ class RadialTerm:
         return tf.sign(self.squared_scale)
 
     def scaled(self, X: tf.Tensor) -> tf.Tensor:
-        """The inputs whose squared distance, times :attr:`sign`, rho takes as it is."""
+        """The inputs, scaled so that rho takes their squared distance times :attr:`sign`."""
         return tf.sqrt(tf.abs(self.squared_scale)) * self.inputs(X)
 
 
 def exponential(minus_r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """``exp(-r2)``, the squared exponential, of minus r2, and the derivative with respect to that:
-    no passes for signs."""
+    """The squared exponential ``exp(-r2)`` of ``minus_r2``, and its derivative with respect to
+    ``minus_r2``: the sign takes no pass."""
     value = tf.exp(minus_r2)
     return value, value
 
 
 def matern12(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """``exp(-r)``."""
+    """``exp(-r)`` and its derivative with respect to r2."""
     distance = _root(r2)
     value = tf.exp(-distance)
-    # As in GPflow, a distance of zero passes no gradient on: there the kernel has a kink. Rounding
-    # may make its square as large as its error, and must not give a slope of one over the root.
+    # As in GPflow, the slope at distance zero, where the kernel has a kink, is zero. Rounding may
+    # make a zero squared distance as large as the error; its slope must not become huge.
     return value, tf.where(r2 > error, -0.5 * value / distance, 0)
 
 
 def matern32(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """``(1 + r) exp(-r)``."""
+    """``(1 + r) exp(-r)`` and its derivative with respect to r2."""
     distance = _root(r2)
     decay = tf.exp(-distance)
     return (1 + distance) * decay, -0.5 * decay
 
 
 def matern52(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """``(1 + r + r^2 / 3) exp(-r)``."""
+    """``(1 + r + r^2 / 3) exp(-r)`` and its derivative with respect to r2."""
     distance = _root(r2)
     decay = tf.exp(-distance)
     linear = 1 + distance
@@ -87,10 +87,10 @@ def _root(r2: tf.Tensor) -> tf.Tensor:
 def squared_distances(
     A: tf.Tensor, B: tf.Tensor, squared_scale: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """``|a - b|^2`` for a of A ``[..., m, D]`` and b of B ``[..., n, D]``: ``[..., m, n]``, and
-    their :func:`rounding_error`.
+    """The squared distances ``|a - b|^2`` of a in A ``[..., m, D]`` and b in B ``[..., n, D]``,
+    ``[..., m, n]``, and their :func:`rounding_error`.
 
-    :param squared_scale: What they are multiplied by.
+    :param squared_scale: The factor of the squared distances, one by default.
     """
     left, right = distance_factors(A, B, squared_scale)
     return tf.matmul(left, right, transpose_b=True), rounding_error(left, right)
@@ -99,9 +99,9 @@ def squared_distances(
 def distance_factors(
     A: tf.Tensor, B: tf.Tensor, squared_scale: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """(-2 a, |a|^2, 1) and (b, 1, |b|^2), whose products are the squared distances.
+    """The factors (-2 a, |a|^2, 1) and (b, 1, |b|^2), whose products are the squared distances.
 
-    One product of matrices: no passes for the additions, nor for a scale.
+    One product of matrices includes the additions and the scale, without further passes.
     """
     norms = tf.reduce_sum(tf.square(A), axis=-1, keepdims=True)
     norms2 = tf.reduce_sum(tf.square(B), axis=-1, keepdims=True)
@@ -112,13 +112,13 @@ def distance_factors(
 
 
 def rounding_error(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """The probable error of all squared distances, a scalar: they are differences of squares.
+    """The probable rounding error of the squared distances, a scalar.
 
-    Each is a sum of K products, none above the largest ``|a|^2 + |b|^2``: K roundings of that size,
-    which add up like a random walk. Where a squared distance is below it, none of its digits count.
+    Each squared distance is a sum of K products, none above the largest ``|a|^2 + |b|^2``: it has K
+    errors of that size, which add up like a random walk. Smaller squared distances have no digits.
 
     :param left: The first of the factors of :func:`distance_factors`.
-    :param right: The second.
+    :param right: The second factor.
     """
     squares = tf.reduce_max(tf.abs(left[..., -2])) + tf.reduce_max(
         tf.abs(left[..., -1])
@@ -127,19 +127,19 @@ def rounding_error(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
 
 def with_one(A: tf.Tensor) -> tf.Tensor:
-    """(a, 1) for a of A."""
+    """The rows (a, 1), for the rows a of A."""
     return tf.concat([A, tf.ones_like(A[..., :1])], axis=-1)
 
 
 def differences(A: tf.Tensor, sums: tf.Tensor) -> tf.Tensor:
-    """``sum_b c_ab (a - b)``, of the sums ``sum_b c_ab (b, 1)``."""
+    """The sums ``sum_b c_ab (a - b)``, from the sums ``sum_b c_ab (b, 1)``."""
     return A * sums[..., -1:] - sums[..., :-1]
 
 
 def distance_gradients(
     d_squares: tf.Tensor, A: tf.Tensor, B: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gradients to A and B from one to their squared distances."""
+    """The gradients with respect to A and B, from the gradient for squared distances."""
     # d |a - b|^2 = 2 (a - b) (da - db).
     over_b = tf.matmul(d_squares, with_one(B))
     over_a = tf.matmul(d_squares, with_one(A), transpose_a=True)

@@ -1,8 +1,8 @@
 """The terms of a small precision matrix, factorised by TensorFlow.
 
-A step that trains features spends its time in TensorFlow's threads. LAPACK brings threads of its
-own, which wait for work by spinning: after a factorisation of some hundred rows, a millisecond of
-work, they hold the processors that TensorFlow needs next, for longer than the step takes.
+A step that trains features uses TensorFlow's threads. LAPACK has its own threads, which spin while
+they wait for work. After a factorisation of some hundred rows, which takes a millisecond, they keep
+processors from TensorFlow for longer than the step takes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 MOST_ROWS = 400
-"""TensorFlow factorises and inverts on one thread; above this LAPACK is quicker all the same."""
+"""The most rows. TensorFlow factorises and inverts on one thread, so LAPACK is faster above
+this."""
 
 
 def small_precision_terms(
     scale: tf.Tensor, gram: tf.Tensor, columns: tf.Tensor, noise_variance: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Whether ``B = I + D G D / s`` is as it should be (1.0, or 0.0 if it is finite and cannot be
-    factorised), and the two terms of :func:`~interdomain.linalg.precision.precision_terms`, with
-    gradients."""
+    """The status of ``B = I + D G D / s`` (0.0 if B is finite and has no factor, else 1.0), and the
+    two terms of :func:`~interdomain.linalg.precision.precision_terms`, with gradients."""
     size = columns.shape[0]
     whitening = scale / tf.sqrt(noise_variance)
     precision = gram[:size, :size] * whitening * whitening[:, None]
@@ -35,7 +35,7 @@ def small_precision_terms(
 
 @tf.custom_gradient
 def _terms(precision: tf.Tensor, columns: tf.Tensor) -> Any:
-    """``log det B`` and ``tr(C^T B^{-1} C)``, and their gradients with one inverse."""
+    """``log det B`` and ``tr(C^T B^{-1} C)``, whose gradients take one inverse."""
     identity = tf.eye(columns.shape[0], dtype=precision.dtype)
     finite = tf.reduce_all(tf.math.is_finite(precision))
     lower = tf.linalg.cholesky(tf.where(finite, precision, identity))
@@ -58,9 +58,9 @@ def _terms(precision: tf.Tensor, columns: tf.Tensor) -> Any:
 
 
 def once(gradient: Callable[..., list[tf.Tensor]], inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The gradient, as a function that cannot be differentiated.
+    """The gradient, whose own derivative raises an error.
 
-    What is computed in Python would have no derivative otherwise, which is not an error but a zero.
+    TensorFlow would take the derivative of a function that is computed in Python for zero.
     """
 
     @tf.custom_gradient

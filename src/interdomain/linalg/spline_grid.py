@@ -1,4 +1,4 @@
-"""Uniform B-splines on the grid of a box, of which few are not zero in a row, and sums of them."""
+"""Uniform B-splines on the grid of a box, few of which are nonzero at a row, and sums of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .dissection import Dissection, dissection, strides_of
 
 
 def spline_pieces(degree: int) -> Array:
-    """The polynomials that a uniform B-spline of spacing one consists of, ``[p + 1, p + 1]``.
+    """The polynomial pieces of a uniform B-spline of spacing one, ``[p + 1, p + 1]``.
 
-    Row o belongs to number o of the splines on a cell, of which the first ends there: the
-    coefficients of the powers 0 to p of the place in the cell, from 0 to 1.
+    Row o is for spline o of a cell. It has the coefficients of the powers 0 to p of the place in
+    the cell, from 0 to 1. Spline 0 ends with the cell.
     """
     pieces = PPoly.from_spline(BSpline.basis_element(np.arange(degree + 2.0))).c
-    # The highest power comes first, and p pieces of no length before and after the others.
+    # The highest power comes first; p pieces of zero length are before and after the others.
     return np.array(pieces[::-1, degree : 2 * degree + 1].T[::-1])
 
 
@@ -30,7 +30,7 @@ def spline_pieces(degree: int) -> Array:
 class SplineGrid:
     """Products of uniform B-splines, one for each column of a box.
 
-    A cell of the grid has p + 1 splines in each column, which begin with that of the cell's number.
+    In each column p + 1 splines are nonzero in a cell; the first has the number of the cell.
 
     :ivar columns: The columns of X, ``[D]``.
     :ivar lower: The lower end of the box, ``[D]``.
@@ -52,17 +52,17 @@ class SplineGrid:
 
     @cached_property
     def dissection(self) -> Dissection:
-        """The order in which matrices of their products are factorised."""
+        """The order in which matrices on the grid are factorised."""
         return dissection(self.shape, self.degree)
 
     @cached_property
     def _offsets(self) -> IntArray:
-        """The splines of a cell, ``[Q, D]``."""
+        """The splines of a cell, counted from the cell's number, ``[Q, D]``."""
         return np.array(list(itertools.product(range(self.degree + 1), repeat=len(self.shape))))
 
     def cells(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64. Rows
-        beyond an end are at the end."""
+        """The cell of each row, ``[n, D]``, and the row's place in the cell, from 0 to 1; in
+        float64. Rows outside of the box count as rows at its end."""
         rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
         last = tf.constant(np.array(self.shape, float) - self.degree - 1, tf.float64)
         places = tf.clip_by_value((rows - self.lower) / self.steps, 0.0, last + 1)
@@ -70,9 +70,9 @@ class SplineGrid:
         return tf.cast(cells, tf.int64), places - cells
 
     def in_box(self, X: tf.Tensor) -> tf.Tensor:
-        """The rows ``[n, ...]``, if all are in the box, but for rounding.
+        """The rows ``[n, ...]``, after a check that all are in the box, up to rounding.
 
-        :raises ValueError: Otherwise; in a graph it is an InvalidArgumentError.
+        :raises ValueError: If a row is outside; in a graph the error is an InvalidArgumentError.
         """
         upper = self.lower + self.steps * (np.array(self.shape) - self.degree)
         slack = slack_of(self.lower, upper, X.dtype)
@@ -90,24 +90,24 @@ class SplineGrid:
             return tf.identity(X)
 
     def __call__(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The numbers of the products that are not zero in rows ``[n, ...]`` of the box, ``[n,
-        Q]``, and their values, in float64."""
+        """The numbers of the products that may be nonzero at rows ``[n, ...]`` of the box,
+        ``[n, Q]``, and their values, in float64."""
         cells, places = self.cells(X)
         pieces = tf.constant(spline_pieces(self.degree), tf.float64)
         powers = [tf.ones_like(places)]
         for _ in range(self.degree):
             powers.append(powers[-1] * places)
-        of_columns = tf.tensordot(tf.stack(powers, axis=-1), pieces, [[2], [1]])  # [n, D, p + 1]
-        values = of_columns[:, 0]
-        for of_column in tf.unstack(of_columns, axis=1)[1:]:
-            products = values[:, :, None] * of_column[:, None]
-            values = tf.reshape(products, [-1, values.shape[1] * of_column.shape[1]])
+        column_values = tf.tensordot(tf.stack(powers, axis=-1), pieces, [[2], [1]])  # [n, D, p + 1]
+        values = column_values[:, 0]
+        for factor in tf.unstack(column_values, axis=1)[1:]:
+            products = values[:, :, None] * factor[:, None]
+            values = tf.reshape(products, [-1, values.shape[1] * factor.shape[1]])
         strides = strides_of(self.shape)
         first = tf.linalg.matvec(cells, tf.constant(strides))
         return first[:, None] + self._offsets @ strides, values
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
-        """All products in rows ``[n, ...]``, ``[M, n]`` in float64."""
+        """The values of all products at rows ``[n, ...]``, ``[M, n]`` in float64."""
         numbers, values = self(X)
         rows = tf.broadcast_to(tf.range(tf.shape(X, tf.int64)[0])[:, None], tf.shape(numbers))
         shape = tf.stack([tf.constant(self.size, tf.int64), tf.shape(X, tf.int64)[0]])
@@ -115,14 +115,14 @@ class SplineGrid:
 
     @cached_property
     def _pair_steps(self) -> IntArray:
-        """The places of two splines of a cell in the row of a stencil, ``[Q, Q]``."""
+        """The place of each pair of a cell's splines in the row of a stencil, ``[Q, Q]``."""
         steps = self._offsets[None] - self._offsets[:, None] + self.degree
         return np.asarray(steps @ strides_of([2 * self.degree + 1] * len(self.shape)))
 
     def quadratic(self, stencils: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-        """``phi^T S phi`` of each row ``[n, ...]``, ``[n, L]``.
+        """The quadratic form ``phi^T S phi`` at each row ``[n, ...]``, ``[n, L]``.
 
-        :param stencils: ``[L, M_1, ..., 2p + 1]``.
+        :param stencils: S, ``[L, M_1, ..., 2p + 1]``.
         """
         numbers, values = self(X)
         flat = tf.reshape(stencils, [stencils.shape[0], -1])
@@ -131,19 +131,19 @@ class SplineGrid:
         return tf.einsum("lnab,na,nb->nl", entries, values, values)
 
     def gram(self, numbers: IntArray, values: Array, weights: Array) -> Array:
-        """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``.
+        """The sums ``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``.
 
-        :param numbers: The numbers of splines in rows; a call returns these and the values.
+        :param numbers: The numbers of the splines at rows, returned by a call with the values.
         """
         counts = tuple(size - self.degree for size in self.shape)
         # A cell has the number of its first spline in each column.
-        of_cells = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
+        cells = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
         stencils = np.zeros([weights.shape[1], *self.dissection.stencil_shape])
         width = [2 * self.degree + 1] * len(self.shape)
         for a, b in itertools.combinations_with_replacement(range(len(self._offsets)), 2):
             product = values[:, a] * values[:, b]
-            for stencil, of_latent in zip(stencils, weights.T, strict=True):
-                sums = np.bincount(of_cells, product * of_latent, np.prod(counts)).reshape(counts)
+            for stencil, w in zip(stencils, weights.T, strict=True):
+                sums = np.bincount(cells, product * w, np.prod(counts)).reshape(counts)
                 for first, second in {(a, b), (b, a)}:
                     at = tuple(
                         slice(start, start + count)

@@ -1,14 +1,14 @@
 """The algebra of q(u): marginals, covariances and KL divergence, for blocks and latent GPs at once.
 
 f is a sum of T independent parts, each with its own inducing variables u_t, prior N(0, Kuu_t) and
-q_t(u_t); most models have T = 1. For each part there are P latent GPs with the same prior. With the
-Cholesky factors ``Kuu_t = L_t L_t^T``, whitened variables ``v = L^{-1} u`` of prior N(0, I), and
-whitened features ``A_t = L_t^{-1} Kuf_t``,
+q_t(u_t); most models have T = 1. Each part has P latent GPs with the same prior. With the Cholesky
+factors ``Kuu_t = L_t L_t^T``, whitened variables ``v = L^{-1} u`` of prior N(0, I), and whitened
+features ``A_t = L_t^{-1} Kuf_t``,
 
     mean = sum_t A_t^T E[v_t],    cov = Kff + sum_t A_t^T (Cov[v_t] - I) A_t
 
-(Sun et al. 2021, eq. 21; with T = 1 Hensman et al. 2013). Kff is that of the whole f: those of the
-parts are not needed.
+(Sun et al. 2021, eq. 21; with T = 1 Hensman et al. 2013). Kff is the prior covariance of f; the
+prior covariances of the parts are not needed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .projections import (
 
 
 class Whitened(NamedTuple):
-    """q of T parts, in terms of v.
+    """The distribution q of T parts, in terms of v.
 
     :ivar mean: The mean of v, ``[T, M, P]``.
     :ivar root: A root of the covariance S of v, or of u (see ``prior``): ``[T, M, P]`` if S is
-        diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0. P is 1 here if all
-        latent GPs share S.
-    :ivar prior: L, if ``root`` is still that of u; None otherwise. A diagonal S would become dense
-        under an L that is not diagonal: the features take L instead.
+        diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0. The axis P has size 1 if
+        all latent GPs share S.
+    :ivar prior: L, if ``root`` belongs to u; None otherwise. A diagonal S of u would become dense
+        for v if L is not diagonal, so the features are multiplied by ``L^{-T}`` instead.
     """
 
     mean: tf.Tensor
@@ -43,12 +43,12 @@ class Whitened(NamedTuple):
     prior: Root | KeptRoot | None = None
 
     def projected(self, A: tf.Tensor) -> tf.Tensor:
-        """What ``root`` multiplies: A, or ``L^{-T} A`` if it is that of u."""
+        """The features that ``root`` multiplies: A, or ``L^{-T} A`` if ``root`` belongs to u."""
         return A if self.prior is None else self.prior.solve(A, adjoint=True)
 
 
 def whitened(root: Root, mean: tf.Tensor, root_of_S: tf.Tensor | None) -> Whitened:
-    """q(v) from the mean of q(u), and the root of its covariance.
+    """The distribution q(v), from the mean of q(u) and the root of its covariance.
 
     :param root: L ``[T, M, M]``.
     """
@@ -56,7 +56,7 @@ def whitened(root: Root, mean: tf.Tensor, root_of_S: tf.Tensor | None) -> Whiten
     if root_of_S is None:
         return Whitened(mean, None)
     if root_of_S.shape.rank == 4:
-        # Those of the P latent GPs side by side, in one solve.
+        # One solve for the roots of the P latent GPs, side by side.
         shape = tf.shape(root_of_S)
         wide = tf.reshape(tf.transpose(root_of_S, [0, 2, 1, 3]), [shape[0], shape[2], -1])
         solved = tf.reshape(root.solve(wide), [shape[0], shape[2], shape[1], shape[3]])
@@ -68,7 +68,7 @@ def whitened(root: Root, mean: tf.Tensor, root_of_S: tf.Tensor | None) -> Whiten
 
 
 def kl_divergence(q: Whitened) -> tf.Tensor:
-    """``KL[q(v) || N(0, I)]``, all parts and latent GPs together, ``[]``; S must not be zero."""
+    """``KL[q(v) || N(0, I)]``, summed over parts and latent GPs, ``[]``; S must not be zero."""
     S = tf.square(q.root)
     if isinstance(q.prior, Root):  # tr(Kuu^{-1} S), and the log determinant of Kuu^{-1} S
         trace = tf.reduce_sum(q.prior.inverse_diagonal()[..., None] * S)
@@ -87,13 +87,13 @@ def kl_divergence(q: Whitened) -> tf.Tensor:
 
 
 class Terms(NamedTuple):
-    """What parts contribute to f at N points: to its mean ``[N, P]``, and to its variance.
+    """The contributions of parts to f at N points: to its mean ``[N, P]``, and to its variance.
 
-    :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]`` (or
-        ``[N, 1]`` for a covariance that all share); of variables that explain all of it,
-        ``diag(A^T Cov[v] A)``, to be added to nothing.
-    :ivar explained: ``diag(A^T A)``, what of the prior variance the variables explain, ``[N]``;
-        from :func:`marginal_terms` without a gradient. Zero if they explain all of it.
+    :ivar change: ``diag(A^T (Cov[v] - I) A)``, the change of the prior variance, ``[N, P]``, or
+        ``[N, 1]`` for a shared covariance. If the variables explain all of the prior variance, it
+        is ``diag(A^T Cov[v] A)``, the variance itself.
+    :ivar explained: ``diag(A^T A)``, the prior variance that the variables explain, ``[N]``; from
+        :func:`marginal_terms` it may have no gradient. Zero if they explain all of it.
     """
 
     mean: tf.Tensor
@@ -101,15 +101,15 @@ class Terms(NamedTuple):
     explained: tf.Tensor
 
     def plus(self, other: Terms) -> Terms:
-        """The terms of both together."""
+        """The sum of both terms."""
         return Terms(*(first + second for first, second in zip(self, other, strict=True)))
 
 
 def variances(kff: tf.Tensor, terms: Terms) -> tf.Tensor:
     """The variance of f at each point, ``[N, P]``, from prior variances ``[N]``; never negative.
 
-    What all variables leave of the prior is not negative. Where rounding makes it so, it is zero;
-    the gradient is that of the formula.
+    The prior variance that the variables leave unexplained is not negative. If rounding makes it
+    negative, it is set to zero; the gradient is that of the formula.
     """
     kff = tf.reshape(kff, [-1])
     excess = tf.nn.relu(tf.stop_gradient(terms.explained - kff))
@@ -128,8 +128,8 @@ def marginal_terms(
     if root.diagonal is not None:
         return _diagonal_terms(root.diagonal, columns, q, is_complete)
     if root.triangle is not None and q.root is not None and q.root.shape.rank == 4:
-        of_dense = tf.custom_gradient(lambda *inputs: dense_terms(is_complete, *inputs))
-        return Terms(*of_dense(root.triangle, columns, q.mean, q.root))
+        with_gradient = tf.custom_gradient(lambda *inputs: dense_terms(is_complete, *inputs))
+        return Terms(*with_gradient(root.triangle, columns, q.mean, q.root))
     return feature_terms(root.solve(columns), q, is_complete=is_complete)
 
 
@@ -147,10 +147,10 @@ def feature_terms(A: tf.Tensor, q: Whitened, *, is_complete: bool = False) -> Te
 def _diagonal_terms(
     deviations: tf.Tensor, columns: tf.Tensor, q: Whitened, is_complete: bool
 ) -> Terms:
-    """The terms where L is diagonal: its scaling goes into what Kuf is multiplied with.
+    """The terms for a diagonal L, which scales the factors of Kuf in place of Kuf.
 
-    With a diagonal S two products remain, of vectors if the variables explain all and there is one
-    latent GP; Kuf is read twice and squared once.
+    With a diagonal S two products remain. They are products with vectors if the variables explain
+    all and there is one latent GP. Kuf is read twice and squared once.
     """
     scales = tf.reshape(deviations, [-1, 1])
     means = flat(q.mean) / scales
@@ -173,10 +173,10 @@ def _diagonal_terms(
 def joint_feature_terms(
     A: tf.Tensor, q: Whitened, num_sets: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean ``[B N, P]``, and what is to be added to the prior covariance within each of B sets
-    of N points, ``[B, P, N, N]`` or to be broadcast to it.
+    """The mean ``[B N, P]``, and the change of the prior covariance in B sets of N points,
+    ``[B, P, N, N]`` or a shape that broadcasts to it.
 
-    :param A: ``L^{-1} Kuf`` ``[T, M, B N]``, the sets one behind the other.
+    :param A: ``L^{-1} Kuf`` ``[T, M, B N]``, the sets one after the other.
     :param num_sets: B.
     """
     mean, root = mean_of_features(A, q.mean), q.root
@@ -195,7 +195,7 @@ def joint_feature_terms(
 
 
 class KeptRoot(NamedTuple):
-    """L by its inverse, in a form that can be stored (:meth:`.Root.inverse`)."""
+    """L as its inverse, in a form that can be stored (:meth:`.Root.inverse`)."""
 
     inverse: Inverse
     tensors: Tensors
@@ -205,26 +205,26 @@ class KeptRoot(NamedTuple):
         return self.inverse(self.tensors, columns, adjoint=adjoint)
 
 
-class Kept(NamedTuple):
-    """What predictions need of Kuu and q: tensors that can be stored, and how to use them.
+class KeptQ(NamedTuple):
+    """The parts of Kuu and q that predictions need: storable tensors, and their functions.
 
     :ivar root: L.
     :ivar mean: The mean of v.
-    :ivar of_q: The root in :class:`Whitened`.
-    :ivar of_u: Whether that is the root of u.
+    :ivar q_root: The root in :class:`Whitened`.
+    :ivar is_root_of_u: Whether ``q_root`` is a root of the covariance of u.
     """
 
     root: KeptRoot
     mean: tf.Tensor
-    of_q: tf.Tensor | None
-    of_u: bool
+    q_root: tf.Tensor | None
+    is_root_of_u: bool
 
     @classmethod
-    def of(cls, root: Root, q: Whitened) -> Kept:
-        """What predictions need of both."""
+    def of(cls, root: Root, q: Whitened) -> KeptQ:
+        """The parts of L and q that predictions need."""
         return cls(KeptRoot(*root.inverse()), q.mean, q.root, q.prior is not None)
 
     @property
     def q(self) -> Whitened:
-        """q in terms of v."""
-        return Whitened(self.mean, self.of_q, self.root if self.of_u else None)
+        """The distribution q in terms of v."""
+        return Whitened(self.mean, self.q_root, self.root if self.is_root_of_u else None)

@@ -21,20 +21,20 @@ from .operators import Summable
 MOST_COLUMNS = 3
 
 Tables: TypeAlias = npt.NDArray[np.complex128]
-"""Numbers by the frequency in each column, ``[..., 2 half + 1 (of each)]``."""
+"""Numbers for each frequency in each column, ``[..., 2 half + 1 (of each column)]``."""
 
 _TOLERANCE = 1e-12
-"""The error of a transform, relative to the sum of what it adds up."""
+"""The error of a transform, relative to the sum of its terms."""
 
 
 class _Kind(NamedTuple):
-    """Waves that are sines in the same columns, and the features that are made of them.
+    """Waves that are sines in the same columns, and the features computed from them.
 
-    :ivar is_sine: ``[D]``.
-    :ivar features: Which they are, ``[m]``.
-    :ivar steps: How far the waves' frequencies are in a table from that of zero, by column,
+    :ivar is_sine: Whether the waves are sines in each column, ``[D]``.
+    :ivar features: The numbers of the features, ``[m]``.
+    :ivar steps: The steps in a table from frequency zero to the waves' frequencies, by column,
         ``[w, D]``.
-    :ivar combined: The features' weights of the waves, ``[m, w]``; None if these are the features.
+    :ivar combined: The features' weights of the waves, ``[m, w]``; None if waves are features.
     """
 
     is_sine: BoolArray
@@ -42,27 +42,27 @@ class _Kind(NamedTuple):
     steps: IntArray
     combined: Any
 
-    def from_waves(self, of_waves: Array) -> Array:
-        """What features have, from what waves have, ``[w, ...]``."""
-        return of_waves if self.combined is None else self.combined @ of_waves
+    def from_waves(self, values: Array) -> Array:
+        """Numbers of the features ``[m, ...]``, from numbers of the waves ``[w, ...]``."""
+        return values if self.combined is None else self.combined @ values
 
-    def to_waves(self, of_features: Array) -> Array:
-        """The transpose, of ``[m, ...]``."""
-        return of_features if self.combined is None else self.combined.T @ of_features
+    def to_waves(self, values: Array) -> Array:
+        """The transpose of :meth:`from_waves`, for ``[m, ...]``."""
+        return values if self.combined is None else self.combined.T @ values
 
 
 class BoxWaves(NamedTuple):
-    """Features that are products over columns of the sines and cosines of a box, or combinations
-    of them.
+    """Features that are products over columns of the sines and cosines of a box, or combinations of
+    these products.
 
     :ivar columns: The columns of X, ``[D]``.
     :ivar lower: The lower end of the box, ``[D]``.
     :ivar periods: The lengths of the box, ``[D]``.
-    :ivar functions: Which function each wave is in each column, ``[W, D]``: 0 for the constant,
+    :ivar functions: The function of each wave in each column, ``[W, D]``: 0 for the constant,
         ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods.
-    :ivar combined: The weights of waves in features, of each in waves alone that are sines in the
-        same columns, sparse ``[M, W]``. The waves' norm is then one at the most; those of None are
-        themselves the features, orthonormal in the box.
+    :ivar combined: The weights of the waves in the features, sparse ``[M, W]``. Each feature
+        combines waves that are sines in the same columns; the waves then have amplitude one. If
+        None, the waves are the features, orthonormal in the box.
     """
 
     columns: IntArray
@@ -73,7 +73,7 @@ class BoxWaves(NamedTuple):
 
     @property
     def num_features(self) -> int:
-        """M."""
+        """The number M of features."""
         return len(self.functions) if self.combined is None else int(self.combined.shape[0])
 
     def is_of_box(self, other: BoxWaves) -> bool:
@@ -82,7 +82,7 @@ class BoxWaves(NamedTuple):
         return same and all(map(np.array_equal, self[:3], other[:3]))
 
     def with_others(self, others: Sequence[BoxWaves]) -> BoxWaves:
-        """The features of this and of others :meth:`of one box <is_of_box>`."""
+        """The features of this object and of others :meth:`of the same box <is_of_box>`."""
         functions = np.concatenate([each.functions for each in (self, *others)])
         if self.combined is None:
             return self._replace(functions=functions)
@@ -91,16 +91,16 @@ class BoxWaves(NamedTuple):
 
 
 class WaveTables:
-    """Sums over rows of products of waves, from a few numbers that a row adds to.
+    """Sums over rows of products of waves, read from a small table into which the rows are summed.
 
     A product of two waves is a sum of waves of the sums and the differences of their frequencies.
-    So the M^2 sums of products of features are looked up in a table of
+    So the M^2 sums of products of features are read from a table of
 
         T(k) = sum_n w_n exp(2 pi i k^T ((x_n - lower) / P)),    |k_d| <= 2 max_m j_md,
 
     which finufft computes for N rows in O(N + K log K), K being the size of the table (Barnett,
-    Magland and af Klinteberg 2019). Tables of some rows add up to that of all. Transposed, the
-    lookup makes of the mean and the variance of f a sum of waves, for any number of rows.
+    Magland and af Klinteberg 2019). Tables of batches add up to the table of all rows. Transposed,
+    the lookup makes the mean and variance of f sums of waves, for any number of rows.
 
     :param waves: The features, of one to three columns.
     """
@@ -130,21 +130,21 @@ class WaveTables:
     def table(self, X: Array, strengths: Array) -> Tables:
         """The tables of some rows, ``[K, ...]``.
 
-        :param X: With all columns, ``[n, ...]``.
-        :param strengths: w, ``[n, K]``.
+        :param X: The rows with all columns, ``[n, ...]``.
+        :param strengths: The weights w, ``[n, K]``.
         """
         found = self._transform(1)(*self._angles(X), _paired(strengths.T), self.shape)
         tables = np.empty((strengths.shape[1], *self.shape), np.complex128)
         tables[::2] = np.reshape(found, tables[::2].shape)
         first, second = tables[:-1:2], tables[1::2]
-        # Of real weights, the conjugate is at the opposite frequency.
+        # For real weights, the conjugate is at the opposite frequency.
         opposite = np.conj(np.flip(first, range(1, tables.ndim)))
         second[...] = (first - opposite) / 2j
         first[...] = (first + opposite) / 2
         return tables
 
     def gram(self, table: Tables) -> Array:
-        """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
+        """The sums ``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
         numbers, blocks = range(len(self._kinds)), dict[tuple[int, int], Array]()
         for pair in itertools.combinations_with_replacement(numbers, 2):
             some, others = (self._kinds[number] for number in pair)
@@ -153,7 +153,7 @@ class WaveTables:
             block = np.asarray(sum((factor * values)[places] for factor, places in lookups))
             block = others.from_waves(some.from_waves(block).T).T
             blocks[pair], blocks[pair[::-1]] = block, block.T
-        # Whole rows, put in order one by one: to scatter blocks would take longer than to look up.
+        # Whole rows are put in order one by one: scattering blocks would take longer than lookups.
         gram = np.empty([len(self._norms)] * 2)
         order = np.argsort(np.concatenate([some.features for some in self._kinds]))
         for number, some in enumerate(self._kinds):
@@ -164,7 +164,7 @@ class WaveTables:
         return gram
 
     def products(self, tables: Sequence[Tables] | Tables) -> Array:
-        """``sum_n w_n phi_m``, ``[M, K]``, from K tables."""
+        """The sums ``sum_n w_n phi_m``, ``[M, K]``, from K tables."""
         products = np.empty([len(self._norms), len(tables)])
         for some in self._kinds:
             places = self._zero + some.steps.sum(axis=1)
@@ -173,7 +173,7 @@ class WaveTables:
         products *= self._norms[:, None]
         return products
 
-    def of_weights(self, weights: Array) -> Tables:
+    def linear_table(self, weights: Array) -> Tables:
         """The table whose sum of waves is ``c^T phi``, for c ``[M]``."""
         total, scaled = np.zeros(self.shape, np.complex128), weights * self._norms
         for some in self._kinds:
@@ -182,7 +182,7 @@ class WaveTables:
             total += _turned(self._added(places, values), some.is_sine)
         return total
 
-    def of_products(self, matrix: Array) -> Tables:
+    def quadratic_table(self, matrix: Array) -> Tables:
         """The table whose sum of waves is ``phi^T C phi``, for a symmetric C ``[M, M]``."""
         total = np.zeros(self.shape, np.complex128)
         scaled = matrix * (self._norms[:, None] * self._norms)
@@ -197,9 +197,9 @@ class WaveTables:
         return total
 
     def products_of_sums(self, table: Tables, weights: Array) -> Array:
-        """``sum_n w_n phi_m phi_n^T c``, ``[M]``, for c ``[M]``, from the table of w."""
+        """The sums ``sum_n w_n phi_m phi_n^T c``, ``[M]``, for c ``[M]``, from the table of w."""
         middle = tuple(slice(size // 4, size - size // 4) for size in self.shape)
-        spectrum = np.fft.fftn(np.flip(self.of_weights(weights)[middle]), self.shape)
+        spectrum = np.fft.fftn(np.flip(self.linear_table(weights)[middle]), self.shape)
         spectrum *= np.fft.fftn(table)
         valid = tuple(slice(size // 2, None) for size in self.shape)
         product = np.zeros(self.shape, np.complex128)
@@ -215,7 +215,7 @@ class WaveTables:
 
     def _transform(self, kind: int) -> Callable[..., Tables]:
         """The transform from rows to a table (1), or from a table to rows (2)."""
-        import finufft  # only where it is needed: it starts threads
+        import finufft  # only if it is needed: it starts threads
 
         transform = getattr(finufft, f"nufft{len(self.shape)}d{kind}")
         return partial(transform, eps=_TOLERANCE, isign=1)
@@ -225,9 +225,9 @@ class WaveTables:
         return list(np.ascontiguousarray(2 * np.pi * (turns - np.round(turns)).T))
 
     def _lookups(self, some: _Kind, others: _Kind) -> Iterator[tuple[float, IntArray]]:
-        """Factors, and places in a table that is turned: their sum is that of the products of these
-        features, ``[m, m']``. In a column ``2 cos a cos b = cos(a + b) + cos(a - b)``, and likewise
-        for sines."""
+        """Factors, and places ``[m, m']`` in a turned table. The entries at the places times the
+        factors add up to the products of the two kinds of waves. In a column
+        ``2 cos a cos b = cos(a + b) + cos(a - b)``; sines have similar formulas."""
         first = self._zero + some.steps.sum(axis=1)
         for signs in itertools.product((1, -1), repeat=len(self.shape)):
             is_minus = others.is_sine & (some.is_sine == (np.array(signs) > 0))
@@ -235,14 +235,14 @@ class WaveTables:
             yield factor, first[:, None] + others.steps @ np.array(signs)
 
     def _added(self, places: IntArray, values: Array) -> Array:
-        """A table to which values are added at some places."""
+        """A table of zeros to which values are added at places."""
         size = int(np.prod(self.shape))
         return np.bincount(places.ravel(), values.ravel(), size).astype(float).reshape(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class WaveGram(Summable):
-    """The sums of products ``sum_n w_n phi_m phi_m'`` ``[M, M]`` that a table holds.
+    """The sums of products ``sum_n w_n phi_m phi_m'`` ``[M, M]``, stored as one table.
 
     :ivar tables: The features.
     :ivar table: One table, of :meth:`WaveTables.table`.
@@ -259,7 +259,7 @@ class WaveGram(Summable):
         return WaveGram(self.tables, table)
 
     def matmul(self, columns: Array) -> Array:
-        """The products, in O(T log T) for each column and T numbers in a table."""
+        """The products with columns, in O(T log T) for each column and T numbers in a table."""
         table = np.asarray(self.table)
         products = [self.tables.products_of_sums(table, column) for column in columns.T]
         return np.stack(products, axis=1)
@@ -271,13 +271,13 @@ class WaveGram(Summable):
         return np.diagonal(self.to_dense())
 
     def root(self) -> FullRoot:
-        """The Cholesky factor, a dense one."""
+        """The dense Cholesky factor."""
         return Full(tf.constant(self.to_dense())).root()
 
 
 def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
-    """Sums of exponentials as sums of products of cosines and sines, or the latter as the former,
-    for frequencies of both signs."""
+    """Sums of exponentials as sums of products of cosines and sines, or the reverse, for
+    frequencies of both signs."""
     for column, sine in enumerate(is_sine):
         flipped = np.flip(table, axis=column)
         table = (table - flipped) / 2j if sine else (table + flipped) / 2
@@ -285,7 +285,7 @@ def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
 
 
 def _paired(parts: npt.NDArray[Any]) -> Tables:
-    """Every other part plus i times the next, which one transform takes: sums of both are real."""
+    """The parts in pairs, one plus i times the next, for one transform: both have real sums."""
     pairs = parts[::2].astype(np.complex128, order="C")
     pairs[: len(parts) // 2] += 1j * parts[1::2]
     return pairs

@@ -1,6 +1,6 @@
-"""Models that GPflow itself does not have, and the q's that they are made of."""
+"""The models of interdomain, and the variational distributions q(u) of its SVGPs."""
 
-# What is named `training` registers how `fit` trains a model.
+# Each module `training` registers how `fit` trains its model.
 from .dual_svgp import training as _dual_svgp  # noqa: F401
 from .dual_svgp.model import DualSVGP
 from .structured_sgpr import training as _structured_sgpr  # noqa: F401

@@ -1,4 +1,4 @@
-"""Regression on the sums of rows, with the optimal q in closed form."""
+"""Regression whose optimal q has a closed form, computed from sums over the rows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ROWS_AT_A_TIME = 8_192
 
 
 class CollapsedModel(RowsModel):
-    """A regression whose bound and optimal q follow from the sums over its rows.
+    """A regression model whose bound and optimal q follow from sums over its rows.
 
-    :ivar charge: What the bound charges for prior variance that the features leave: "trace" or
-        "log"; see :class:`interdomain.models.StructuredSGPR`.
+    :ivar charge: The charge of the bound for prior variance that the features do not explain:
+        "trace" or "log"; see :class:`interdomain.models.StructuredSGPR`.
     """
 
     charge = "log"
@@ -64,12 +64,12 @@ class CollapsedModel(RowsModel):
     def statistics(self) -> SufficientStatistics:
         """The statistics of all rows, for the present values of :attr:`feature_parameters`.
 
-        If these have changed, this takes a pass over the data.
+        If these parameters have changed, reading the property takes a pass over the data.
         """
         return self._sums.statistics(self._features)
 
     def _rows_checksum(self) -> int:
-        """The checksum of the rows; of rounded sums, if the model has statistics alone."""
+        """The checksum of the rows, or of rounded sums if the model has only statistics."""
         if self._source is not None:
             return super()._rows_checksum()
         return checksum_of_rows([np.float32(self.statistics.sums["targets"])])
@@ -80,39 +80,38 @@ class CollapsedModel(RowsModel):
         return self.statistics.num_rows
 
     def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the features. The sums are taken
-        again here, before a step that looks them up is used again."""
+        """The features, which a compiled bound has built in besides attributes. This call also
+        computes the sums again, before a compiled step looks them up."""
         if not self._features.trainable():
             _ = self.statistics
         return self._features
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
-        of the covariance, which all outputs share. They have no gradients to parameters that the
-        sums depend on."""
+        """The posterior of the weights of Kuf, in float64: the mean ``[M, P]``, and a root
+        ``[M, M]`` of the covariance, which all outputs share. They have no gradients to parameters
+        that the sums depend on."""
         collapsed, *_ = self._collapsed(known=True)
         return collapsed.weights(self._noise_variance())
 
     def _mean_of_weights(self) -> Array:
-        """The mean of :meth:`weights`, by less work."""
+        """The mean of :meth:`weights`, computed without the covariance."""
         collapsed, *_ = self._collapsed(known=True)
         return collapsed.mean_of_weights(self._noise_variance())
 
     def explained(self, X: Array) -> Array:
-        """The mean of what the mean function and the features explain of rows ``[N, D]``,
-        ``[N, P]``, a batch at a time."""
+        """The mean function plus the features' part of the posterior mean of f, at rows ``[N, D]``:
+        ``[N, P]``, computed in batches."""
         mean, parts = tf.cast(self._mean_of_weights(), gpflow.default_float()), []
         for start in range(0, len(X), _ROWS_AT_A_TIME):
             some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
-            of_features = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
-            parts.append((self.mean_function(some) + of_features).numpy())
+            feature_mean = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
+            parts.append((self.mean_function(some) + feature_mean).numpy())
         return np.concatenate(parts)
 
     def residual_sums(self) -> tuple[Array, Array]:
-        """What the features leave of the sums of targets ``t = (y - r, h)``, h being the columns of
-        the mean function: ``sum t t^T - C^T (s Kuu + G)^{-1} C`` with ``C = sum phi t^T``, ``[P +
-        H, P + H]``; and the reference r, ``[P]``.
-        """
+        """The sums over ``t = (y - r, h)`` that the features leave, with the columns h of the mean
+        function and the reference r, ``[P]``: ``sum t t^T - C^T (s Kuu + G)^{-1} C``, ``[P + H, P +
+        H]``, with ``C = sum phi t^T``; and r."""
         features, sums = self._features, self.statistics.sums
         targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
         if len(products):
@@ -133,18 +132,18 @@ class CollapsedModel(RowsModel):
     @unconverted
     def elbo(self) -> tf.Tensor:
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
-        :attr:`charge` for what the features leave.
+        :attr:`charge` for variance that the features do not explain.
 
-        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is
-            lost to rounding, as Y is very far away from the mean function.
+        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or if Y is so far
+            from the mean function that the bound is lost to rounding.
         """
         return self._elbo()
 
     @inherit_check_shapes
     @unconverted
     def log_posterior_density(self, *args: Any, **kwargs: Any) -> tf.Tensor:
-        """The bound and the log density of the priors, of the parameters: minus infinity, with
-        gradients of zero, where the bound cannot be computed. Samplers reject such points."""
+        """The bound plus the log prior density of the parameters. If the bound cannot be computed,
+        it is minus infinity with zero gradients, so that samplers reject the point."""
         variables = self.trainable_variables
 
         @tf.custom_gradient
@@ -153,7 +152,7 @@ class CollapsedModel(RowsModel):
                 tape.watch(variables)
                 try:
                     value = self._elbo(refuse=False) + self.log_prior_density()
-                except tf.errors.InvalidArgumentError:  # TensorFlow's own, before version 2.21
+                except tf.errors.InvalidArgumentError:  # of TensorFlow before version 2.21
                     value = tf.constant(np.nan, gpflow.default_float())
             is_known = tf.math.is_finite(value)
 
@@ -170,7 +169,7 @@ class CollapsedModel(RowsModel):
     def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
         """The bound.
 
-        :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
+        :param refuse: Whether a bound that cannot be computed is an error; it is NaN otherwise.
         """
         features, (collapsed, sums, weights) = self._features, self._collapsed()
         value = bound(
@@ -191,8 +190,8 @@ class CollapsedModel(RowsModel):
     def _collapsed(
         self, *, known: bool = False
     ) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
-        """What q is made of, the sums over rows, and the weights of the mean function's columns
-        less the reference of the sums.
+        """The collapsed posterior, the sums over rows, and the weights of the mean function's
+        columns minus the reference of the sums.
 
         :param known: See :meth:`.CurrentSums.tensors`.
         """
@@ -205,7 +204,7 @@ class CollapsedModel(RowsModel):
         return features.sums.finish(prior, *parts, gram_gradient=gradient), sums, weights
 
     def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The sum of ``K(x_n, x_n)``, of blocks that leave something out."""
+        """The sum of ``K(x_n, x_n)``, for blocks whose features leave out a part of the kernel."""
         factors = tf.cast(self._features.diagonal_factors(), tf.float64)
         return tf.reduce_sum(factors * sums["diagonal"])
 
@@ -213,5 +212,5 @@ class CollapsedModel(RowsModel):
         return noise_variance_of(self.likelihood)
 
     def latents(self) -> Latents:
-        """What q is made of, for all outputs together."""
+        """The collapsed posterior of all outputs, with the noise variance."""
         return [(self._collapsed()[0], self._noise_variance())]

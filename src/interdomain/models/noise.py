@@ -1,4 +1,4 @@
-"""The likelihood of models whose q has a closed form, and its noise variance."""
+"""Gaussian and Student-t likelihoods of collapsed models, and their noise variances."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .._arguments import real_array, short
 from .._targets import densities_of
 
 LEAST_DEGREES = 2.01
-"""The least degrees of freedom of a Student-t; at 2 its variance is infinite."""
+"""The least degrees of freedom of a Student-t likelihood. At 2 its variance is infinite."""
 
 _FLOOR, _FIRST_NOISE = 1e-6, 0.1
-"""The least noise variance, and the first one, as shares of the variance of Y."""
+"""The lower bound and the initial value of the noise variance, as shares of the variance of Y."""
 
 
 def noise_variance_of(likelihood: Gaussian | StudentT) -> tf.Tensor:
-    """The one variance of a Gaussian likelihood, or the squared scale of a Student-t, ``[]`` in
-    float64."""
+    """The noise variance, ``[]`` in float64: the one variance of a Gaussian likelihood, or the
+    squared scale of a Student-t."""
     if isinstance(likelihood, StudentT):
         return tf.square(tf.cast(tf.reshape(likelihood.scale, []), tf.float64))
     somewhere = tf.zeros([1, 1], gpflow.default_float())
@@ -40,10 +40,10 @@ def least_noise_variance(likelihood: Gaussian | StudentT) -> float:
 
 
 def _variance(noise_variance: Any, bound: float) -> Any:
-    """A noise variance that GPflow's transform can take: numbers at its lower bound are raised by a
+    """A noise variance that GPflow's transform accepts. A number at its lower bound is raised by a
     ten thousandth.
 
-    :raises ValueError: If it is below the bound, or no number.
+    :raises ValueError: If the noise variance is below the bound, or not a finite number.
     """
     if isinstance(noise_variance, (gpflow.Parameter, Function)):
         return noise_variance
@@ -59,12 +59,12 @@ def _variance(noise_variance: Any, bound: float) -> Any:
 def gaussian(
     noise_variance: TensorData | None, likelihood: Gaussian | None, floor: float | None = None
 ) -> Gaussian:
-    """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
-    variance, which is 1 by default.
+    """The Gaussian likelihood of a model whose q has a closed form, from the model's arguments. It
+    has one noise variance, which is 1 by default.
 
-    :param floor: The least noise variance of a likelihood that is made here, or a smaller one that
-        is given; by default GPflow's.
-    :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
+    :param floor: The lower bound of the variance of a new likelihood; by default GPflow's. A
+        smaller ``noise_variance`` lowers it.
+    :raises ValueError: If both are given, or if the likelihood is not a Gaussian with one variance.
     """
     if likelihood is None:
         usual = gpflow.config.default_likelihood_positive_minimum()
@@ -86,14 +86,14 @@ def gaussian(
         raise ValueError(
             "likelihood must be gpflow.likelihoods.Gaussian of one noise variance, for which q has "
             f"a closed form, found {what}; pass it to interdomain.models.DualSVGP, whose to_svgp() "
-            "minibatches go on with, or to gpflow.models.SVGP."
+            "can be trained with minibatches, or to gpflow.models.SVGP."
         )
     return likelihood
 
 
 def student_t(likelihood: StudentT) -> StudentT:
-    """A Student-t likelihood of one scale. Its degrees of freedom become a parameter, which
-    is trained unless ``gpflow.set_trainable(likelihood.df, False)`` says otherwise.
+    """The Student-t likelihood, with one scale and with its degrees of freedom as a parameter. The
+    parameter is trained unless ``gpflow.set_trainable(likelihood.df, False)`` fixes it.
 
     :raises ValueError: If the likelihood has densities of its own, a scale that depends on x, or
         too few degrees of freedom.
@@ -122,12 +122,12 @@ def in_units_of(
     *,
     num_neighbours: int,
 ) -> Gaussian | StudentT:
-    """The likelihood of a model with neighbours, from its arguments.
+    """The likelihood of a model with neighbours, from the model's arguments.
 
-    A Gaussian that is made here begins with a tenth of the variance of Y, and its lower bound is a
-    millionth of this variance: the units of Y do not matter.
+    A new Gaussian starts from a tenth of the variance of Y, and its lower bound is a millionth of
+    this variance: the units of Y do not matter.
 
-    :param Y: ``[N, P]``; not checked yet.
+    :param Y: The targets ``[N, P]``, which are not checked yet.
     :raises ValueError: As :func:`gaussian` and :func:`student_t`; for a Student-t with a noise
         variance or without neighbours.
     """

@@ -1,4 +1,4 @@
-"""What models have in common whose q follows from sums over rows: rows and predictions."""
+"""The base classes of models whose q follows from sums over rows: rows and predictions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     A subclass implements :meth:`latents`.
 
-    :param num_latents: From the number of columns of Y to that of latent GPs.
-    :param batch_size: Rows to take at a time, of data that are no statistics.
+    :param num_latents: A function from the number of columns of Y to the number of latent GPs.
+    :param batch_size: The number of rows in a batch; not used for statistics.
     :param progress: Whether passes show a progress bar.
     :cvar takes_weights: Whether rows may have weights, as a third part (X, Y, w).
     """
@@ -94,25 +94,25 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
         self.inducing_variable = inducing_variable
         self._built_features: Features | None = None
-        if self._source is not None:  # statistics say themselves what they are of
+        if self._source is not None:  # statistics are checked when they are used
             check_inputs(self, self.num_columns)
-        if not is_read:  # rows of another model were looked at there
+        if not is_read:  # another model has checked its rows
             X, Y, *_ = source.sample
             if np.any(finite := source.finite(X, Y)):
                 self._warn_of_scales(X[finite], Y[finite])
 
     def _entries(self, inducing_variable: InducingVariables, kernel: Kernel) -> int:
-        """The numbers that sums over rows of these features and a posterior hold in memory."""
+        """The number of entries in memory of the sums over rows and of a posterior."""
         if (structure := structure_of(inducing_variable, kernel)) is not None:
             return structure.entries
         return dense_entries(int(inducing_variable.num_inducing))
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
-        """Warn of columns that are far from the scales of the prior."""
+        """Warn of columns whose scales are far from those of the prior."""
         warn_of_scales(self, X, Y)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The model without graphs: a copy makes its own."""
+        """The state of the model without graphs, which a copy makes again."""
         return {**self.__dict__, "_built_features": None}
 
     @property
@@ -122,26 +122,26 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows; None if only a pass can tell it."""
+        """The number of rows; None if only a pass can count them."""
         return None if self._source is None else self._source.num_rows
 
     @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """The parameters that the features depend on, by name. When one of them changes, the sums
+        """The parameters that the features depend on, by name. If one of them changes, the sums
         over rows are no longer valid, and the data are read again."""
         return dict(self._features.parameters)
 
     @property
     def _features(self) -> Features:
-        """The features of the model as it is now."""
-        with tf.init_scope():  # their graph is not part of the caller's
+        """The features for the present parts of the model."""
+        with tf.init_scope():  # apart from the graph of the caller
             known = self._built_features
             if known is None or not known.is_current(*self._feature_parts()):
                 known = self._built_features = self._make_features()
             return known
 
     def _feature_parts(self) -> tuple[tf.Module, ...]:
-        """What the features are made of."""
+        """The modules that the features are built from."""
         return self.kernel, self.inducing_variable, self.mean_function
 
     def _make_features(self) -> Features:
@@ -149,9 +149,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return Features(*parts, self.num_columns, self.num_latent_gps)
 
     def described_rows(self) -> dict[str, int]:
-        """What tells the features and the rows from others, for checkpoints: checksums, whatever
-        the values of parameters are. The rows are a sample that was read already: of a Dataset or a
-        function, the first batch."""
+        """Checksums of the features and the rows, which checkpoints store and compare. They do not
+        depend on the values of parameters. The checksum of the rows is that of a sample that is in
+        memory: of a Dataset or a function, the first batch."""
         return {"features": self._features.checksum(), "rows": self._rows_checksum()}
 
     def _rows_checksum(self) -> int:
@@ -168,25 +168,25 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._source
 
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, ...]:
-        """Draw random rows (X, Y), without replacement; (X, Y, w) if rows have weights.
+        """Draw random rows (X, Y) without replacement; (X, Y, w) if rows have weights.
 
         :raises ValueError: If the model holds statistics without their rows.
         """
         return self._rows_at_hand.draw(size, seed)
 
     def model_of(self, rows: tuple[Array, ...], kind: Any = None, **changes: Any) -> Any:
-        """Make a model of some rows, not copied, that shares all parameters with this one.
+        """Make a model of rows, which are not copied, that shares all parameters with this model.
 
-        To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
-        many harmonics that depend on these scales are chosen::
+        For a zonal kernel, first find the input scales with a few harmonics of low degree. Then
+        choose many harmonics, which depend on these scales::
 
             few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
             fit(model.model_of(model.draw(3_000), inducing_variable=few))
 
-        :param rows: (X, Y), or (X, Y, w) with weights, such as those of :meth:`draw`.
-        :param kind: A subclass; by default the class of this model.
-        :param changes: Other arguments than those of this model, such as ``inducing_variable`` or
-            ``kernel``; parameters that another kernel does not share are trained for these rows.
+        :param rows: (X, Y), or (X, Y, w) with weights, for example from :meth:`draw`.
+        :param kind: The class of the new model; by default the class of this model.
+        :param changes: Arguments that change, such as ``inducing_variable`` or ``kernel``.
+            Parameters of another kernel that are not shared are trained for these rows.
         """
         shared = {
             "kernel": self.kernel,
@@ -201,36 +201,36 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return model
 
     def replace_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> None:
-        """Give the model other features, and the kernel that these belong to."""
+        """Replace the features of the model, and the kernel that they belong to."""
         self.inducing_variable, self.kernel = inducing_variable, kernel
 
     @abc.abstractmethod
     def latents(self) -> Latents:
-        """What q is made of, for all latent GPs together, or for each."""
+        """The collapsed posteriors that determine q: one for all latent GPs, or one for each."""
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
-        in the default float."""
+        """The whitened q in the default float: the mean ``[M, P]``, and roots of the covariances
+        ``[P, M, M]``, or ``[1, M, M]`` for one root in common."""
         return q_of_posterior(self.latents)
 
     def q(self) -> Q:
-        """The posterior of the weights of the features, as it is now.
+        """The posterior of the weights of the features, for the present parameters.
 
-        :raises tf.errors.InvalidArgumentError: If there is none.
+        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised.
         """
         return self._features.sums.q(self.latents())
 
     def check_spacing(self) -> None:
-        """Warn of features that are too coarse or too fine for the present lengthscales."""
+        """Warn if the features are too coarse or too fine for the present lengthscales."""
         self._features.sums.check_spacing()
 
     @check_shapes(
         "return: [M, P]",
     )
     def whitened_mean(self) -> tf.Tensor:
-        """The mean of q of the whitened variables: how much each feature explains.
+        """The mean of q of the whitened variables, which shows how much each feature explains.
 
-        In the prior, these variables are independent and of variance one.
+        In the prior, these variables are independent with variance one.
         """
         return self._whitened_q()[0]
 
@@ -239,9 +239,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def predict_f(
         self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and (co)variance of f at new points, with everything computed again at each call.
+        """The mean and (co)variance of f at new points. Each call computes everything again.
 
-        :meth:`posterior` caches what does not depend on the points.
+        :meth:`posterior` caches all that does not depend on the points.
         """
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
         return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
@@ -250,7 +250,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def predict_log_density(
         self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
-        """As GPflow's, with Y converted to what the likelihood takes."""
+        """The log predictive density, as in GPflow, with Y converted to the likelihood's type."""
         X, Y = data
         Y = tf.cast(Y, targets_type(self.likelihood))
         return super().predict_log_density((X, Y), full_cov, full_output_cov)
@@ -264,8 +264,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._features.sums.posterior(self.latents, precompute_cache)
 
     def predictions_of_many(self) -> Callable[..., MeanAndVariance] | None:
-        """A function that predicts f in less time than the posterior at more rows than there are
-        features, without gradients and covariances; None where there is none."""
+        """A function that predicts f without gradients and covariances; None if there is none. It
+        is faster than the posterior if there are more rows than features."""
         return self._features.sums.predictions_of_many(self.latents())
 
     @property
@@ -275,15 +275,15 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
 
 class ConvertibleModel(RowsModel):
-    """A model whose q is all that predictions need."""
+    """A model that can become a stock SVGP, because predictions need only its q."""
 
     def to_svgp(self) -> gpflow.models.SVGP:
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
 
-        It can serve predictions, or be trained further with minibatches. It holds no data, and
-        shares kernel, likelihood, mean function and inducing variable with this model.
+        The SVGP can serve predictions, or be trained further with minibatches. It holds no data,
+        and shares kernel, likelihood, mean function and inducing variable with this model.
 
-        :raises ValueError: For more than 4,096 splines or groups, of which no dense q is made.
+        :raises ValueError: For more than 4,096 splines or groups, which have no dense q.
         """
         q_mu, q_sqrt = self._whitened_q()
         num_latents = self.num_latent_gps

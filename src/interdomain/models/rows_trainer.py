@@ -1,4 +1,4 @@
-"""What the training of all models that hold rows has in common."""
+"""The base class of the trainers of models that hold their rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..training.trainer import Trainer
 
 
 class RowsTrainer(Trainer):
-    """The training of a model that holds its rows: it may begin on a random subset of these.
+    """The training of a model that holds its rows. It may begin on a random subset of the rows.
 
-    :cvar how: How the model is trained, for the message that refuses an optimizer.
-    :cvar remedy: What to do instead.
+    :cvar how: The way of training, for the message that refuses an optimizer.
+    :cvar remedy: The advice of this message.
     """
 
     subset_size = 5_000
@@ -40,4 +40,4 @@ class RowsTrainer(Trainer):
 
     @abc.abstractmethod
     def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-        """Train the model, when all arguments are checked."""
+        """Train the model, after all arguments are checked."""

@@ -103,9 +103,9 @@ class BlockwisePosterior(PosteriorOfAnyInputs):
         def without_tensors(leaf: Any) -> Any:
             return tf.Tensor if tf.is_tensor(leaf) else leaf  # the class stands for its tensor
 
-        self._kept = tuple(
-            (replace(group, q=()), tf.nest.map_structure(without_tensors, of_group))
-            for group, of_group in zip(groups, kept, strict=True)
+        self._structures = tuple(
+            (replace(group, q=()), tf.nest.map_structure(without_tensors, structure))
+            for group, structure in zip(groups, kept, strict=True)
         )
         values = [
             tf.debugging.check_numerics(value, "Kuu has no Cholesky factor, or q is not finite")
@@ -137,8 +137,8 @@ class BlockwisePosterior(PosteriorOfAnyInputs):
             return next(tensors) if leaf is tf.Tensor else leaf
 
         parts = [
-            (group.latents, group.parts(tf.nest.map_structure(with_tensors, of_group)))
-            for group, of_group in self._kept
+            (group.latents, group.parts(tf.nest.map_structure(with_tensors, structure)))
+            for group, structure in self._structures
         ]
         mean, cov = conditional(parts, Xnew, full_cov)
         return outputs_of(self.kernel, mean, cov, full_cov, full_output_cov)

@@ -19,7 +19,7 @@ from ..core.finite_rank import is_complete
 from ..core.latents import LatentGPs, latent_gps, split_q
 from ..core.pairs import StackedBlocks, block_batches
 from ..core.sums import placed
-from ..linalg.variational import Kept
+from ..linalg.variational import KeptQ
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, q_of_batch
 
 JointQ: TypeAlias = tuple[TensorType, TensorType | None]
@@ -64,10 +64,10 @@ class BlockGroup(Group):
     whiten: bool
     devices: Sequence[str] | None = None
 
-    def parts(self, kept: Sequence[Kept] | None = None) -> Sequence[Part]:
+    def parts(self, kept: Sequence[KeptQ] | None = None) -> Sequence[Part]:
         if kept is not None:
             pairs = zip(self.batches, kept, strict=True)
-            return [KeptPart(batch, of_batch, self._is_complete) for batch, of_batch in pairs]
+            return [KeptPart(batch, kept_q, self._is_complete) for batch, kept_q in pairs]
         if self.devices is None:
             return [self._part(batch) for batch in self.batches]
         return [
@@ -84,8 +84,8 @@ class BlockGroup(Group):
         would compute them again."""
         return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
-    def keep(self) -> tuple[Kept, ...]:
-        return tuple(Kept.of(part.root, *part.q) for part in map(self._part, self.batches))
+    def keep(self) -> tuple[KeptQ, ...]:
+        return tuple(KeptQ.of(part.root, *part.q) for part in map(self._part, self.batches))
 
 
 def block_groups(
@@ -106,22 +106,22 @@ def block_groups(
     :param devices: The devices of the blocks, in turn; None for batches of blocks on any device.
     """
     latents = latent_gps(kernel, inducing_variable)
-    pairs = [(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
+    pairs = [(group.inducing_variables[0], group.kernel) for group in latents]
     blocks = [[pair] if joint else flat_blocks(*pair) for pair in pairs]
-    of_blocks = [
+    block_qs = [
         split_q(latents, [block for block, _ in alike], *pair)
         for pair, alike in zip(q, zip(*blocks, strict=True), strict=True)
     ]
     groups = []
-    for k, of_latent in enumerate(blocks):
+    for k, latent_blocks in enumerate(blocks):
         batches: list[BlockBatch] = (
-            [StackedBlocks(of_latent, [0])] if joint else block_batches(*pairs[k])
+            [StackedBlocks(latent_blocks, [0])] if joint else block_batches(*pairs[k])
         )
-        of_batches = None
+        batch_devices = None
         if devices is not None:
-            alone = [batch for block in of_latent for batch in block_batches(*block)]
+            alone = [batch for block in latent_blocks for batch in block_batches(*block)]
             batches = [placed(batch, [t]) for t, batch in enumerate(alone)]
-            of_batches = [devices[t % len(devices)] for t in range(len(batches))]
-        q_of_latent = [of_block[k] for of_block in of_blocks]
-        groups.append(BlockGroup(latents[k], q_of_latent, batches, whiten, of_batches))
+            batch_devices = [devices[t % len(devices)] for t in range(len(batches))]
+        q_of_latent = [block_q[k] for block_q in block_qs]
+        groups.append(BlockGroup(latents[k], q_of_latent, batches, whiten, batch_devices))
     return groups

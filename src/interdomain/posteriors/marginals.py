@@ -33,7 +33,7 @@ def marginals_and_kl(
     for group in groups:
         parts = group.parts()
         found = [part.terms_and_kl(X, left) for part in parts]
-        terms = reduce(Terms.plus, [of_part for of_part, _ in found])
+        terms = reduce(Terms.plus, [part_terms for part_terms, _ in found])
         prior = _prior_variances(group.latents, parts, X)
         unexplained = tf.nn.relu(tf.reshape(prior, [-1]) - terms.explained)[:, None]
         shape = tf.shape(terms.mean)
@@ -65,15 +65,15 @@ def conditional(
     latents_of_all = [latents for latents, _ in parts]
     rows = Rows(Xnew, latents_of_all)
     means, covs = [], []
-    for latents, of_group in parts:
+    for latents, group_parts in parts:
         if full_cov:
             kff = latents.kernel(rows.sets)
-            of_parts = [part.joint_terms(rows.flat, rows.num_sets) for part in of_group]
-            mean, changes = (tf.add_n(terms) for terms in zip(*of_parts, strict=True))
+            joint_terms = [part.joint_terms(rows.flat, rows.num_sets) for part in group_parts]
+            mean, changes = (tf.add_n(terms) for terms in zip(*joint_terms, strict=True))
             cov = rows.covariances(kff, changes)
         else:
-            terms = reduce(Terms.plus, [part.terms(rows.flat) for part in of_group])
-            kff = _prior_variances(latents, of_group, rows.flat)
+            terms = reduce(Terms.plus, [part.terms(rows.flat) for part in group_parts])
+            kff = _prior_variances(latents, group_parts, rows.flat)
             mean, cov = terms.mean, rows.columns(variances(kff, terms))
         means.append(rows.columns(mean))
         covs.append(rows.broadcast(cov, means[-1], full_cov))

@@ -32,7 +32,7 @@ from ..core.latents import latent_gps, split_q
 from ..core.pairs import Kuu_operator
 from ..linalg import Full, StructuredOperator
 from ..linalg.full import gram, matmul, stack
-from ..linalg.variational import Kept, Whitened, whitened
+from ..linalg.variational import KeptQ, Whitened, whitened
 from .groups import Group, JointQ
 from .parts import FeaturePart, stack_roots
 
@@ -126,12 +126,12 @@ def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
     """
     sets = [None, None] if roots is None else [roots.base, roots.orthogonal]
     whitened_of_each = []
-    for of_set, (mean, root) in zip(sets, q, strict=True):
+    for set_root, (mean, root) in zip(sets, q, strict=True):
         pair = tf.convert_to_tensor(mean)[None], None if root is None else stack_roots([root])
-        of_v = Whitened(*pair) if of_set is None else whitened(of_set, *pair)
+        whitened_set = Whitened(*pair) if set_root is None else whitened(set_root, *pair)
         if root is None:  # the identity, for whitened variables
-            of_v = of_v._replace(root=tf.ones_like(of_v.mean))
-        whitened_of_each.append(of_v)
+            whitened_set = whitened_set._replace(root=tf.ones_like(whitened_set.mean))
+        whitened_of_each.append(whitened_set)
     return whitened_of_each
 
 
@@ -151,7 +151,7 @@ class OrthogonalGroup(Group):
     pair: OrthogonalPair
     whiten: bool
 
-    def parts(self, kept: tuple[Kept, tf.Tensor, Kept] | None = None) -> list[OrthogonalPart]:
+    def parts(self, kept: tuple[KeptQ, tf.Tensor, KeptQ] | None = None) -> list[OrthogonalPart]:
         if kept is None:
             roots = None if self.whiten else factorise(self.pair, self.latents.kernel)
             q = whitened_q(roots, self.q)
@@ -160,10 +160,10 @@ class OrthogonalGroup(Group):
             roots, q = Roots(base.root, cross, orthogonal.root), [base.q, orthogonal.q]
         return [OrthogonalPart(self.pair, self.latents.kernel, roots, q)]
 
-    def keep(self) -> tuple[Kept, tf.Tensor, Kept]:
+    def keep(self) -> tuple[KeptQ, tf.Tensor, KeptQ]:
         roots = factorise(self.pair, self.latents.kernel)
-        of_u, of_v = whitened_q(None if self.whiten else roots, self.q)
-        return Kept.of(roots.base, of_u), roots.cross, Kept.of(roots.orthogonal, of_v)
+        q_u, q_v = whitened_q(None if self.whiten else roots, self.q)
+        return KeptQ.of(roots.base, q_u), roots.cross, KeptQ.of(roots.orthogonal, q_v)
 
 
 def orthogonal_groups(
@@ -176,9 +176,9 @@ def orthogonal_groups(
     """
     groups = []
     latents = latent_gps(kernel, *pair)
-    pairs = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
-    of_u = split_q(latents, [of_pair.base for of_pair in pairs], *q[0])
-    of_v = split_q(latents, [of_pair.orthogonal for of_pair in pairs], *q[1])
-    for of_group, of_pair, *of_q in zip(latents, pairs, of_u, of_v, strict=True):
-        groups.append(OrthogonalGroup(of_group, of_q, of_pair, whiten))
+    pairs = [OrthogonalPair(*group.inducing_variables) for group in latents]
+    base_qs = split_q(latents, [latent_pair.base for latent_pair in pairs], *q[0])
+    orthogonal_qs = split_q(latents, [latent_pair.orthogonal for latent_pair in pairs], *q[1])
+    for group, latent_pair, *qs in zip(latents, pairs, base_qs, orthogonal_qs, strict=True):
+        groups.append(OrthogonalGroup(group, qs, latent_pair, whiten))
     return groups

@@ -22,7 +22,7 @@ from ..core.family import BlockBatch
 from ..devices import pinned
 from ..linalg import Root
 from ..linalg.variational import (
-    Kept,
+    KeptQ,
     Terms,
     Whitened,
     feature_terms,
@@ -145,11 +145,11 @@ class PinnedPart(Part):
         return pinned(lambda: (self._make().kl(),), self._device)[0]
 
     def terms_and_kl(self, X: tf.Tensor, explained: bool = False) -> tuple[Terms, tf.Tensor]:
-        def of_part(X: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def compute(X: tf.Tensor) -> tuple[tf.Tensor, ...]:
             terms, kl = self._make().terms_and_kl(X, explained)
             return *terms, kl
 
-        *terms, kl = pinned(of_part, self._device, X)
+        *terms, kl = pinned(compute, self._device, X)
         return Terms(*terms), kl
 
 
@@ -161,7 +161,7 @@ class KeptPart(FeaturePart):
     :param is_complete: See :class:`Part`.
     """
 
-    def __init__(self, batch: BlockBatch, kept: Kept, is_complete: bool) -> None:
+    def __init__(self, batch: BlockBatch, kept: KeptQ, is_complete: bool) -> None:
         self._batch, self._root, self.q, self.is_complete = batch, kept.root, [kept.q], is_complete
 
     def features(self, X: tf.Tensor) -> list[tf.Tensor]:
@@ -181,7 +181,7 @@ def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | Non
         used.
     """
     means, roots = zip(*(q[position] for position in batch.positions), strict=True)
-    mean = tf.stack([tf.convert_to_tensor(of_block) for of_block in means])
+    mean = tf.stack([tf.convert_to_tensor(block_mean) for block_mean in means])
     return mean, None if roots[0] is None else stack_roots(roots)
 
 

@@ -69,8 +69,8 @@ class LatentFunctions:
     @property
     def entries_per_row(self) -> int:
         """The number of values in memory for each row of X."""
-        of_updates = sum(sum(map(int, weights.shape)) for _, weights in self.updates)
-        return of_updates + (0 if self.prior is None else self.prior.entries_per_row)
+        update_entries = sum(sum(map(int, weights.shape)) for _, weights in self.updates)
+        return update_entries + (0 if self.prior is None else self.prior.entries_per_row)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
         """The values ``[S, N, L]`` at X ``[N, D]``."""
@@ -96,7 +96,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         functions = []
         for latents in latent_gps(kernel):
             number = len(latents.positions or (0,))
-            prior = prior_sample(latents.kernel, _of_latents(draws, latents, number))
+            prior = prior_sample(latents.kernel, _latent_draws(draws, latents, number))
             functions.append(LatentFunctions(latents, draws.num_samples, prior))
         return kernel, None, functions
     posterior = model
@@ -117,11 +117,11 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     if isinstance(posterior, BlockwisePosterior):  # copied without its model, which may hold data
         parts = posterior.kernel, posterior.mean_function, posterior.groups()
         kernel, mean_function, groups = gpflow.utilities.deepcopy(parts)
-        return kernel, mean_function, [_of_group(group, draws) for group in groups]
+        return kernel, mean_function, [_group_functions(group, draws) for group in groups]
     posterior = gpflow.utilities.deepcopy(posterior)
     kernel, mean_function = posterior.kernel, posterior.mean_function
     if isinstance(posterior, GPRPosterior):
-        return kernel, mean_function, [_of_rows(posterior, draws)]
+        return kernel, mean_function, [_gpr_functions(posterior, draws)]
     if isinstance(posterior, SGPRPosterior):
         q, inducing_variable, whiten = _optimal_q(posterior), posterior.inducing_variable, True
     elif isinstance(posterior, VGPPosterior):
@@ -130,11 +130,11 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     else:
         q, whiten = (posterior.q_mu, posterior.q_sqrt), posterior.whiten
         inducing_variable = posterior.X_data
-    of_posterior = block_groups(inducing_variable, kernel, [q], whiten=whiten, joint=True)
-    return kernel, mean_function, [_of_group(group, draws) for group in of_posterior]
+    q_groups = block_groups(inducing_variable, kernel, [q], whiten=whiten, joint=True)
+    return kernel, mean_function, [_group_functions(group, draws) for group in q_groups]
 
 
-def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
+def _latent_draws(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
     """The draws for one function of each latent GP in every sample."""
     known = draws.num_columns
     columns = num_columns_of_latents([latents]) if known is None else known
@@ -161,11 +161,11 @@ def _condition(
     :param drawn: Returns draws ``L^{-1} u``, ``[M, S L]``; called after the prior is drawn.
     """
     kernel, blocks = latents.kernel, latents.inducing_variables
-    of_latents = _of_latents(draws, latents, num_latents)
+    latent_draws = _latent_draws(draws, latents, num_latents)
     sizes, covers_prior = [int(b.num_inducing) for b in blocks], is_complete(blocks[0], kernel)
-    prior = None if covers_prior else prior_sample(kernel, of_latents)
+    prior = None if covers_prior else prior_sample(kernel, latent_draws)
     known = sizes[0] if covers_prior else 0
-    noise = of_latents.rng.standard_normal((len(variances) - known, of_latents.num_samples))
+    noise = latent_draws.rng.standard_normal((len(variances) - known, latent_draws.num_samples))
     noise *= np.sqrt(variances[known:])[:, None]
     variables = constant(np.pad(noise, [(known, 0), (0, 0)]))
     if prior is not None:
@@ -209,7 +209,7 @@ def _solve_with_root(inducing_variable: InducingVariables, kernel: Kernel) -> In
     return Kuu_operator(inducing_variable, kernel, jitter=jitter).root().solve
 
 
-def _of_group(group: Group, draws: Draws) -> LatentFunctions:
+def _group_functions(group: Group, draws: Draws) -> LatentFunctions:
     """Functions of latent GPs, from the q of each block of inducing variables, or of an orthogonal
     pair. The draws of q replace the inducing variables u' (and v') of f'."""
     latents, kernel = group.latents, group.latents.kernel
@@ -221,7 +221,7 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
         solve = roots.solve
 
         def drawn() -> tf.Tensor:
-            u, v = (_draw(*of_set, draws) for of_set in group.q)
+            u, v = (_draw(*q, draws) for q in group.q)
             if not group.whiten:
                 u, v = roots.base.solve(u[None])[0], roots.orthogonal.solve(v[None])[0]
             if group.q[1][1] is None:  # the prior's covariance
@@ -232,7 +232,7 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
         solve = _solve_with_root(latents.inducing_variables[0], kernel)
 
         def drawn() -> tf.Tensor:
-            values = tf.concat([_draw(*of_block, draws) for of_block in group.q], axis=0)
+            values = tf.concat([_draw(*q, draws) for q in group.q], axis=0)
             return values if group.whiten else solve(values)
 
     return _condition(latents, number, solve, np.concatenate(variances), drawn, draws)
@@ -245,7 +245,7 @@ def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tenso
     return posterior.Y_data - mean_function(X), posterior.likelihood.variance_at(X)[:, 0]
 
 
-def _of_rows(posterior: GPRPosterior, draws: Draws) -> LatentFunctions:
+def _gpr_functions(posterior: GPRPosterior, draws: Draws) -> LatentFunctions:
     """Functions conditioned on the rows of the data, which are observed with noise."""
     errors, noise = _errors_and_noise(posterior)
     matrix = posterior.kernel(posterior.X_data)

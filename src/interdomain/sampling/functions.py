@@ -41,14 +41,14 @@ class FunctionSamples:
         Rows are computed in batches, also in the gradient, which bounds the memory.
         """
         X = with_columns(as_inputs(self._parts[0], X), self._num_columns)
-        entries = sum(of.entries_per_row for of in self._parts[2])
-        by_rows = map_rows(self._of_rows, X, [], max(1, MOST_ENTRIES // entries))
+        entries = sum(f.entries_per_row for f in self._parts[2])
+        by_rows = map_rows(self._row_values, X, [], max(1, MOST_ENTRIES // entries))
         return tf.transpose(by_rows, [1, 0, 2])
 
-    def _of_rows(self, X: tf.Tensor) -> tf.Tensor:
+    def _row_values(self, X: tf.Tensor) -> tf.Tensor:
         """The values of all functions at some rows, ``[N, S, P]``."""
         kernel, mean_function, latents = self._parts
-        values = in_order([of.latents for of in latents], [of(X) for of in latents], axis=2)
+        values = in_order([f.latents for f in latents], [f(X) for f in latents], axis=2)
         if isinstance(kernel, LinearCoregionalization):
             values = tf.matmul(values, tf.convert_to_tensor(kernel.W), transpose_b=True)
         if mean_function is not None:

@@ -142,7 +142,7 @@ class PointSums(PriorSample):
         shifts = parent.shifts(component)[: inducing_variable.multiplicity]
         weights = [constant(parent.orbit_weights(component, shift)) for shift in shifts]
         points = inducing_variable.points([0])[0]
-        return tf.concat([self._sums(points, of_shift) for of_shift in weights], axis=1)
+        return tf.concat([self._sums(points, shift_weights) for shift_weights in weights], axis=1)
 
 
 def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
@@ -169,7 +169,7 @@ def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
     return PointSums(kernel, base, orbit, constant(kernel.weights))
 
 
-def _of_channel(kernel: ChannelKernel, draws: Draws) -> PointSums:
+def _over_channel(kernel: ChannelKernel, draws: Draws) -> PointSums:
     """Functions of one channel, which is the only point of the sum."""
     height, width, _ = kernel.parent.patch_shape
     base = prior_sample(kernel.channel_kernel, replace(draws, num_columns=height * width))
@@ -184,10 +184,10 @@ _SAMPLES: tuple[tuple[tuple[type, ...], Callable[..., PriorSample]], ...] = (
     ((FiniteRank,), FeatureSums),
     ((Sum, DecomposedKernel), Sums),
     ((ZonalKernel,), Directions),
-    ((Stationary, SpectralComponent, Constant, Product), Waves.of_kernel),
+    ((Stationary, SpectralComponent, Constant, Product), Waves.from_kernel),
     ((SetKernel,), _over_points),
     ((HarmonicComponent,), _over_orbits),
-    ((ChannelKernel,), _of_channel),
+    ((ChannelKernel,), _over_channel),
     ((Linear,), Slopes),
 )
 """The function or class that draws from the prior, for each class of kernels."""

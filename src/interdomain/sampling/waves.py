@@ -57,7 +57,7 @@ class Waves(PriorSample):
         return values[:, 0]
 
     @classmethod
-    def of_kernel(cls, kernel: Kernel, draws: Draws) -> Waves:
+    def from_kernel(cls, kernel: Kernel, draws: Draws) -> Waves:
         """The functions of random Fourier features with normal weights."""
         columns, frequencies, amplitudes = spectrum(kernel, draws)
         weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes

@@ -87,8 +87,8 @@ class Directions(PriorSample):
             directions = self._directions[first : first + size]
             harmonics = inducing_variable.at(tf.reshape(directions, [-1, dimension]))
             harmonics = tf.reshape(harmonics, [len(level_of_each), -1, F])
-            of_each = tf.gather(constant(weights[:, first : first + size]), level_of_each)
-            parts.append(tf.transpose(tf.reduce_sum(harmonics * of_each, axis=-1)))
+            harmonic_weights = tf.gather(constant(weights[:, first : first + size]), level_of_each)
+            parts.append(tf.transpose(tf.reduce_sum(harmonics * harmonic_weights, axis=-1)))
         return tf.concat(parts, axis=0)
 
     def _activations(self, inducing_variable: ActivationFeatures) -> tf.Tensor:

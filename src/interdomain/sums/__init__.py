@@ -1,9 +1,9 @@
-"""How rows become sums, and how sums become q: one protocol, and an implementation in a file each.
+"""Sums over rows, and q computed from the sums: one protocol, and one file per implementation.
 
 :mod:`interdomain.sums.protocol` is the protocol. Its implementations are dense matrices
-(:mod:`.dense`), tables of waves (:mod:`.waves`), sparse splines (:mod:`.splines`) and rows that are
-whitened by their neighbours (:mod:`.whitened`). A family names the structure of its features, and
-the models hold one object of the protocol, whichever it is.
+(:mod:`.dense`), tables of waves (:mod:`.waves`), sparse splines (:mod:`.splines`), intercepts of
+groups (:mod:`.groups`) and rows whitened by their neighbours (:mod:`.whitened`). A family chooses
+the structure of its features, and a model holds one object of the protocol.
 """
 
 __all__: list[str] = []

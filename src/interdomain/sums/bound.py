@@ -7,13 +7,13 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
-Rows of weights w, whose noise variances are s / w, enter all sums over rows with the factor w, and
-the bound has ``P sum log w / 2`` more.
+A row of weight w has the noise variance s / w. It enters all sums over rows with the factor w, and
+the weights add ``P sum log w / 2`` to the bound.
 
-Blocks of features that leave nothing out of their kernel are in neither of the two traces: there
-they are the same.
+The two traces leave out blocks of features that represent their whole kernel: for such a block the
+traces are equal.
 
-All of it is done in float64, whatever the default float: sums over millions of rows cancel.
+All computations are in float64, whatever the default float: sums over millions of rows cancel.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from ..linalg.precision import checked
 from .protocol import Collapsed
 
 _ROUNDING = 1e-3
-"""Errors of the bound, relative to one nat a row or to the fit, beyond which it is refused."""
+"""The largest accepted rounding error of the bound, relative to one nat a row or to the fit."""
 
 _LOST = (
-    "data: the bound is lost to rounding, because Y is too far away from the mean function beside "
-    "the noise; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
+    "data: the bound is lost to rounding, because Y is too far from the mean function for so small "
+    "a noise variance; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
     "(Y - Y.mean(axis=0)) / Y.std(axis=0) as Y."
 )
 
 
 def from_reference(weights: tf.Tensor, reference: tf.Tensor) -> tf.Tensor:
-    """The weights of the columns h of the mean function less a reference of Y, ``[H, P]``: the last
-    column is one.
+    """The weights of the columns h of the mean function minus a reference of Y, ``[H, P]``; the
+    last column is one.
 
-    :param reference: What was subtracted from Y, ``[P]``.
+    :param reference: The level that was subtracted from Y, ``[P]``.
     """
     return tf.concat([weights[:-1], weights[-1:] - reference], axis=0)
 
 
 def residual_of(weights: tf.Tensor) -> tf.Tensor:
-    """What ``(y - r, h)`` is multiplied by to be ``y - m``, ``[P + H, P]``.
+    """The matrix ``[P + H, P]`` that maps ``(y - r, h)`` to ``y - m``.
 
-    :param weights: The weights of the columns h of the mean function less the reference r, ``[H,
-        P]``.
+    :param weights: The weights of the columns h of the mean function minus the reference r,
+        ``[H, P]``.
     """
     return tf.concat([tf.eye(weights.shape[1], dtype=weights.dtype), -weights], axis=0)
 
@@ -69,21 +69,22 @@ def bound(
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
 
-    What features leave of the prior variance of N rows, ``t = tr W (Kff - Qff) / s`` with the
-    diagonal W of weights, is charged by ``t / 2`` or by ``N log(1 + t / N) / 2``, which is never
-    more. The latter is a bound for any weights: a ``q(f | u)`` with v times the covariance of the
-    prior costs ``N (v - 1 - log v) / 2 + v t / 2``, least at ``v = N / (N + t)``. (One v for each
-    row would need a sum of logarithms, whose terms depend on the kernel.)
+    Features leave ``t = tr W (Kff - Qff) / s`` of the prior variance of N rows, with the diagonal W
+    of weights. It is charged by ``t / 2``, or by ``N log(1 + t / N) / 2``, which is never more. The
+    second charge gives a bound for any weights: a ``q(f | u)`` with v times the prior covariance
+    costs ``N (v - 1 - log v) / 2 + v t / 2``, least at ``v = N / (N + t)``. (One v per row would
+    need a sum of logarithms, whose terms depend on the kernel.)
 
     :param targets: The sum of ``t t^T`` with ``t = (y - r, h)``, ``[P + H, P + H]``.
     :param weights: See :func:`residual_of`.
-    :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
-    :param incomplete: Which features are of these blocks, ``[M]``.
+    :param prior_variance: The sum of ``K(x_n, x_n)`` for blocks that leave out a part of their
+        kernel.
+    :param incomplete: Whether a feature belongs to such a block, ``[M]``.
     :param log_weights: The sum of ``log w`` over rows.
-    :param log_variances: The sum of ``log 2 pi s`` over rows that are whitened, for which s is not
-        the same; the charge is then by the trace.
+    :param log_variances: The sum of ``log 2 pi s`` over whitened rows, whose s differ; the charge
+        is then by the trace.
     :param charge: "trace" or "log".
-    :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
+    :param refuse: Whether to raise if the bound cannot be computed; if False, it is NaN.
     :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is lost
         to rounding.
     """
@@ -94,11 +95,11 @@ def bound(
     unexplained = (prior_variance - explained) / noise_variance
     fit = squared_error / noise_variance - explained_fit
     if log_variances is None:
-        if charge == "log":  # differences that are rounding have no logarithm
+        if charge == "log":  # rounding may make a difference negative
             unexplained = num_rows * tf.math.log1p(tf.maximum(unexplained / num_rows, 0.0))
         log_variances = num_rows * tf.math.log(2 * np.pi * noise_variance) - log_weights
     value = -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
-    # The fit is a difference of squares, which is not negative but for rounding.
+    # The fit is a difference of squares; only rounding makes it negative.
     nats = tf.maximum(num_outputs * num_rows, fit)
     rounding = np.finfo(np.float64).eps * squared_error / noise_variance
     lost = (rounding > _ROUNDING * nats) | (fit < -_ROUNDING * nats)

@@ -1,4 +1,4 @@
-"""The sums over the rows of a model for its present features: taken again when these change."""
+"""The sums over the rows of a model for its features, computed again when the features change."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from .row_batches import RowsInBatches
 from .statistics import SufficientStatistics, differing_parameter
 
 MOST_NUMBERS = 2**27
-"""Numbers of the features that a gradient keeps: 1 GiB in float64."""
+"""The most feature values that a gradient keeps: 1 GiB in float64."""
 
 
 class CurrentSums:
     """The sums over the rows of a model, as arrays and as tensors with gradients.
 
-    :param rows: The rows; None if they are not at hand.
-    :param statistics: Their statistics; None if they are not known yet.
+    :param rows: The rows; None if they are not available.
+    :param statistics: The statistics of the rows; None if they are not computed yet.
     """
 
     def __init__(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
-        self._rows, self._known = rows, statistics
-        self._features: Features | None = None  # those that the statistics are known to be of
-        self._kept: tuple[Any, ...] | None = None  # features, and rows that were read for them
+        self._rows, self._statistics = rows, statistics
+        self._features: Features | None = None  # the features of the statistics
+        self._row_data: tuple[Any, ...] | None = None  # features, and rows that were read for them
 
     def replace(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
-        """Go on with other rows. What was compiled with those before is an error from now on."""
-        self._rows, self._known = rows, statistics
-        self._features = self._kept = None
+        """Use other rows. Functions compiled with the previous rows then raise an error."""
+        self._rows, self._statistics = rows, statistics
+        self._features = self._row_data = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without graphs: a copy of the model makes its own."""
-        return {**self.__dict__, "_features": None, "_kept": None}
+        """The state without graphs: a copy of the model makes its own graphs."""
+        return {**self.__dict__, "_features": None, "_row_data": None}
 
     def statistics(self, features: Features) -> SufficientStatistics:
-        """The statistics of all rows for the present values of the features' parameters.
+        """The statistics of all rows for the current values of the features' parameters.
 
         :raises ValueError: If the statistics belong to other features and there are no rows.
         """
-        if self._known is not None:
+        if self._statistics is not None:
             with tf.init_scope():  # values, also while the caller is traced
-                known, values = self._known, features.values()
+                known, values = self._statistics, features.values()
                 if features is self._features:
                     difference = differing_parameter(known.parameters, values)
                 else:
@@ -63,16 +63,16 @@ class CurrentSums:
                     "values the statistics were computed with, or build the model from the rows."
                 )
         assert self._rows is not None
-        self._known, self._features = statistics_of(self._rows, features), features
-        return self._known
+        self._statistics, self._features = statistics_of(self._rows, features), features
+        return self._statistics
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
-        """The sums of :meth:`.Sums.in_graph` over all rows, with gradients to the features'
-        parameters that are trainable; their "reference", ``[P]``, and "num_rows", ``[]``.
+        """The sums of :meth:`.Sums.in_graph` over all rows, with their "reference", ``[P]``, and
+        "num_rows", ``[]``. They have gradients with respect to the features' trainable parameters.
 
-        In a compiled function the values of the features' parameters are compared at every call.
+        A compiled function compares the values of the features' parameters at every call.
 
-        :param known: Take those that are known where there are any, without such gradients.
+        :param known: Whether to use the sums of the statistics, which have no such gradients.
         :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
             memory.
         """
@@ -86,7 +86,7 @@ class CurrentSums:
         rows = self._rows_in_memory(features) if trainable and not known else None
         if rows is not None:
             return self._with_gradients(features, *rows)
-        # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
+        # Also while a graph is traced: the pass runs now, with a bar and clear errors.
         arrays = _with_others(self.statistics(features), features)
         if tf.executing_eagerly():
             sums = {name: tf.constant(array) for name, array in arrays.items()}
@@ -95,35 +95,35 @@ class CurrentSums:
         return _without_gradients(sums, trainable, known) if trainable else sums
 
     def _rows_in_memory(self, features: Features) -> tuple[Array, ...] | None:
-        """The reference and all valid rows; None if they, or their features, are too many to be
-        kept."""
+        """The reference and all valid rows; None if the rows, or their features, do not fit into
+        memory."""
         assert self._rows is not None
         if (self._rows.num_rows or 0) * features.numbers_per_row > MOST_NUMBERS:
             return None
-        if self._kept is None or self._kept[0] is not features:
+        if self._row_data is None or self._row_data[0] is not features:
             with tf.init_scope():
                 rows = self._rows.in_memory()
                 if rows is None:
                     return None
                 features.check(rows[0], "rows of X")
-                self._kept = features, features.reference(*rows[:2]), *rows
-        return self._kept[1:]
+                self._row_data = features, features.reference(*rows[:2]), *rows
+        return self._row_data[1:]
 
     def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
-        """The sums of the statistics that there are when the graph is run."""
+        """The sums of the statistics that are current when the graph runs."""
         names = list(features.parameters)
 
         def look_up(*values: Array) -> list[Array]:
             difference: str | None = "other rows or parameters than when this was compiled"
-            if self._known is not None and self._features is features:
+            if self._statistics is not None and self._features is features:
                 now = dict(zip(names, values, strict=True))
-                difference = differing_parameter(self._known.parameters, now)
+                difference = differing_parameter(self._statistics.parameters, now)
             if difference is not None:
                 raise RuntimeError(
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
                     "model.statistics, which takes the sums again, or compile it again."
                 )
-            arrays = self._known and _with_others(self._known, features)
+            arrays = self._statistics and _with_others(self._statistics, features)
             return list(arrays.values()) if arrays else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
@@ -136,8 +136,8 @@ class CurrentSums:
     def _with_gradients(
         self, features: Features, reference: Array, X: Array, Y: Array, *places: Array
     ) -> dict[str, tf.Tensor]:
-        """The sums over rows and their gradient in one graph without loops; the features are kept
-        from the former to the latter. They are not finite if a feature is not."""
+        """The sums over rows and their gradient in one graph without loops, which keeps the
+        features for the gradient. The sums are not finite if a feature is not finite."""
         dtype, these = gpflow.default_float(), self._rows
         assert these is not None
 
@@ -147,10 +147,12 @@ class CurrentSums:
             rest = less(Y, reference)
             return X.astype(dtype, copy=False), rest.astype(dtype, copy=False), *places
 
-        # No constants: graphs would hold copies of the rows.
+        # The rows are not constants: graphs would hold copies of them.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        sums = features.sums.tensors(*(tf.ensure_shape(tensor, of.shape) for tensor, of in tensors))
+        sums = features.sums.tensors(
+            *(tf.ensure_shape(tensor, array.shape) for tensor, array in tensors)
+        )
         require_weights(features, (X, Y, *places), sums)
         others = _others(these.count(), reference)
         return sums | {name: tf.constant(array) for name, array in others.items()}
@@ -163,15 +165,15 @@ def _with_others(statistics: SufficientStatistics, features: Features) -> dict[s
 
 
 def _others(num_rows: int, reference: Array) -> dict[str, Array]:
-    """What the bound needs besides the sums, by name."""
+    """The reference and the number of rows, which the bound needs besides the sums, by name."""
     return {"reference": reference, "num_rows": np.array(num_rows, np.float64)}
 
 
 def _without_gradients(
     sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any], known: bool
 ) -> dict[str, tf.Tensor]:
-    """The sums, whose gradient to the parameters of the features is an error; or NaN, where that
-    to something else is wanted of what is computed from them."""
+    """The sums, whose gradient with respect to the features' parameters raises an error; if
+    ``known``, it is NaN, so that gradients with respect to other parameters exist."""
 
     def refuse(*upstream: tf.Tensor) -> list[tf.Tensor]:
         if known:

@@ -6,10 +6,10 @@ variables ``v = R^{-1} u``:
     B = I + R^{-1} Phi R^{-T} / s = L L^T,    c = L^{-1} R^{-1} Psi / s,
     q(v) = N(L^{-T} c, B^{-1}).
 
-B is factorised by LAPACK (by TensorFlow, if it is small and features are trained), and its gradient
-is in closed form: see :mod:`interdomain.linalg.precision`. With a diagonal root and LAPACK Phi is
-not even copied: a step is one factorisation and the inverse of the factor. Any other root whitens
-Phi first.
+LAPACK factorises B (TensorFlow, if B is small and features are trained), and the gradient of B is
+in closed form: see :mod:`interdomain.linalg.precision`. With a diagonal root and LAPACK, Phi is not
+copied: a step takes one factorisation and the inverse of the factor. Any other root whitens Phi
+first.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ..linalg.precision import precision_mean, precision_root, precision_terms
 from .protocol import Q, Sums, Tensors
 
 MOST_DENSE = 4_096
-"""Features of which a dense q is made where predictions need none."""
+"""The most features of a dense q, in models whose predictions need no dense q."""
 
 
 def check_dense(count: int, noun: str) -> None:
     """Refuse a dense q of many features, in a model that predicts without one.
 
-    :param noun: What there are fewer of if the remedy is followed.
+    :param noun: The features of which the remedy recommends fewer.
     """
     if count > MOST_DENSE:
         raise ValueError(
@@ -46,13 +46,13 @@ def check_dense(count: int, noun: str) -> None:
 
 
 class Collapsed(NamedTuple):
-    """What the bound and q are made of: ``B = I + D G D / s``, D being diagonal.
+    """The terms of the bound and q, from ``B = I + D G D / s`` with a diagonal D.
 
     :ivar root: R.
     :ivar scale: The diagonal of D, ``[M]``: that of R^{-1} if R is diagonal, ones otherwise.
     :ivar gram: A matrix whose leading block is G, ``[M, M]``: Phi, or ``R^{-1} Phi R^{-T}``.
     :ivar gram_gradient: Whether G has a gradient.
-    :ivar columns: ``[M, P]``, which D makes ``R^{-1} Psi``.
+    :ivar columns: ``[M, P]``; D times the columns is ``R^{-1} Psi``.
     """
 
     root: Root
@@ -67,18 +67,18 @@ class Collapsed(NamedTuple):
         return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr D G D`` of the features whose kernel has something beyond them."""
+        """``tr D G D`` over the features that leave out a part of their kernel."""
         if not np.any(incomplete):
             return tf.zeros([], tf.float64)
         variances = tf.linalg.diag_part(self.gram)[: len(incomplete)] * tf.square(self.scale)
         return tf.reduce_sum(tf.where(incomplete, variances, 0.0))
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q(v)."""
+        """The mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q(v)."""
         return optimal_q(self, noise_variance)
 
     def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        """Mean ``[M, P]`` and a root ``[M, M]`` of the covariance of ``Kuu^{-1} u``."""
+        """The mean ``[M, P]`` and a root ``[M, M]`` of the covariance of ``Kuu^{-1} u``."""
         mean, root = optimal_q(self, noise_variance)
         return self.root.solve(mean, adjoint=True), self.root.solve(root, adjoint=True)
 
@@ -89,15 +89,16 @@ class Collapsed(NamedTuple):
 
 
 def root_of(kuu: StructuredOperator) -> Root:
-    """R, in float64."""
+    """The root R of Kuu, in float64."""
     return (kuu if kuu.dtype == tf.float64 else kuu.cast(tf.float64)).root()
 
 
 def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bool) -> Collapsed:
-    """
-    :param gram: ``[K, K]``, its leading block being for the inducing variables.
+    """The collapsed posterior; a root that is not diagonal whitens G first.
+
+    :param gram: ``[K, K]``, whose leading block ``[M, M]`` is for the inducing variables.
     :param columns: ``[M, P]``.
-    :param gram_gradient: Whether ``gram`` depends on anything that is trained.
+    :param gram_gradient: Whether ``gram`` depends on a trained parameter.
     """
     if root.diagonal is not None:
         return Collapsed(root, 1 / root.diagonal, gram, gram_gradient, columns)
@@ -109,12 +110,12 @@ def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bo
 
 
 def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> Tensors:
-    """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal whitened q(v)."""
+    """The mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal whitened q(v)."""
     return precision_root(collapsed.scale, collapsed.gram, collapsed.columns, noise_variance)
 
 
 class DenseSums(Sums):
-    """Sums as matrices ``[M, M]``, in a family's own way if it has a shorter one."""
+    """Sums as matrices ``[M, M]``, by a family's own method if it has a faster one."""
 
     def gram_shape(self, num_columns: int) -> tuple[int, ...]:
         size = self.features.num_inducing + num_columns
@@ -129,7 +130,7 @@ class DenseSums(Sums):
         return np.pad(np.asarray(kuu, np.float64), (0, num_columns))
 
     def prior(self) -> Root:
-        """R."""
+        """The root R of Kuu."""
         features, jitter = self.features, gpflow.config.default_jitter()
         return root_of(Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter))
 
@@ -144,8 +145,8 @@ class DenseSums(Sums):
     ) -> Collapsed:
         return whiten(prior, gram, columns, gram_gradient=gram_gradient)
 
-    def of_sites(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
-        Kuf, columns, _ = self.features.of_rows(X)
+    def site_sums(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
+        Kuf, columns, _ = self.features.row_features(X)
         stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
         weighted = stacked * tf.convert_to_tensor(precisions)[:, None]
         return (
@@ -154,7 +155,7 @@ class DenseSums(Sums):
         )
 
     def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        """Features and columns of the mean function, ``[K, n]``, and the terms."""
+        """The features and columns of the mean function, ``[K, n]``, and the prior's terms."""
         features = self.features
         nothing = tf.zeros([features.num_inducing, features.num_outputs], X.dtype)
         stacked, terms, *_ = self._moments(X, nothing)
@@ -180,12 +181,12 @@ class DenseSums(Sums):
         return compiled(self._moments_of, input_signature=[X, q_mean])
 
     def _moments_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What comes before the variances under q: features and columns of the mean function, ``[K,
-        n]``; terms of the prior variance, ``[T, n]``; covariances with whitened inducing variables,
-        ``[M, n]``; the prior variance that these do not explain, ``[n]``; and the mean of f under
-        q, ``[n, L]``."""
+        """The moments of rows but for the variances under q: features and columns of the mean
+        function, ``[K, n]``; terms of the prior variance, ``[T, n]``; covariances with whitened
+        inducing variables, ``[M, n]``; the prior variance that the inducing variables do not
+        explain, ``[n]``; and the mean of f under q, ``[n, L]``."""
         features, jitter = self.features, gpflow.config.default_jitter()
-        Kuf, columns, terms = features.of_rows(X)
+        Kuf, columns, terms = features.row_features(X)
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
         whitened = kuu.root().solve(Kuf)
         factors = features.diagonal_factors()
@@ -199,23 +200,23 @@ class DenseSums(Sums):
 def _weighted_products(stacked: Array, weights: Array) -> Array:
     """``S diag(w) S^T`` for weights ``[L, n]`` that are not negative, in float64, ``[L, K, K]``."""
     products = np.zeros([len(weights), len(stacked), len(stacked)])
-    for product, of_latent in zip(products, weights.astype(np.float64), strict=True):
-        rows = np.flatnonzero(of_latent)  # few, of those that were negative
-        some = stacked if len(rows) == len(of_latent) else stacked[:, rows]
-        scaled = some * np.sqrt(of_latent[rows])
-        # NumPy knows that the product is symmetric, and computes half of it.
+    for product, latent_weights in zip(products, weights.astype(np.float64), strict=True):
+        rows = np.flatnonzero(latent_weights)  # few, of those that were negative
+        some = stacked if len(rows) == len(latent_weights) else stacked[:, rows]
+        scaled = some * np.sqrt(latent_weights[rows])
+        # NumPy detects the symmetric product, and computes half of it.
         np.matmul(scaled, scaled.T, out=product)
     return products
 
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
     """The squared norms of the columns of ``root^T whitened``, ``[n, L]``: most of the time of a
-    pass, which BLAS halves for triangles.
+    pass. BLAS halves this time for triangles.
 
     :param root: Lower triangles, ``[L, M, M]``.
     :param whitened: ``[M, n]``.
     """
     multiply = get_blas_funcs("trmm", (root, whitened))
-    with np.errstate(over="ignore", invalid="ignore"):  # of a q that is far off
+    with np.errstate(over="ignore", invalid="ignore"):  # if q is far off
         parts = [multiply(1.0, part.T, whitened.T, side=1, trans_a=1).T for part in root]
         return np.stack([np.einsum("ij,ij->j", part, part) for part in parts], axis=1)

@@ -1,4 +1,4 @@
-"""What each row adds to the sums of a model, and what this depends on."""
+"""The features of rows, the terms of a model's sums, and the parameters of the features."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from .dense import DenseSums
 from .protocol import Sums
 
 _FAR = 4.0
-"""Standard deviations of Y: nearer to zero, sums of squares lose few digits to its level."""
+"""The level of Y, in standard deviations, below which sums of squares lose few digits."""
 
 
 class Features:
     """The features of rows, for one kernel, inducing variable and mean function.
 
-    A row (x, y) has the features ``Kuf(x)``, the targets ``t = (y, h(x))``, where h are the columns
-    of the mean function, and the terms of ``K(x, x)``, without those of blocks whose features
-    represent all of their kernel. Sums over rows of the products of features and targets hold all
-    that the bound needs.
+    A row (x, y) has the features ``Kuf(x)`` and the targets ``t = (y, h(x))``, where h are the
+    columns of the mean function. It also has the terms of ``K(x, x)``, without blocks whose
+    features represent their whole kernel. Sums over rows of the terms and of products of features
+    and targets are all that the bound needs.
 
-    Which parameters these depend on is read from the graph that computes them: the variables it
-    captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
-    points, all of the kernel's parameters that its covariances use and the points. Features that
-    are made for a box, such as an interval, depend on fewer parameters inside of it than outside:
-    only rows inside are accepted.
+    The parameters of the features are the variables that the graph of the sums captures. For
+    spherical harmonics they are ``weight_variances`` and ``bias_variance``. For points they are the
+    points and all of the kernel's parameters that its covariances use. Features of a box, such as
+    an interval, depend on fewer parameters inside of the box than outside, so only rows inside are
+    accepted.
 
-    :ivar sums: How sums over the rows are taken, and what they become.
-    :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
-    :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
-    :ivar num_inducing: M.
+    :ivar sums: The :class:`.Sums` that adds up rows and computes q.
+    :ivar boxes: The boxes in which rows must lie, in columns of X; empty if rows may lie anywhere.
+    :ivar parameters: The parameters of the features by name, such as "kernel.weight_variances".
+    :ivar num_inducing: The number M of inducing variables.
     :ivar num_outputs: The number P of columns of Y, or of latent GPs.
     :ivar num_stacked: The number of features and columns of the mean function, ``M + H``.
     :ivar num_terms: The number T of terms of the diagonal; it may be zero.
-    :ivar incomplete: Which features are of blocks that leave out something of their kernel,
-        ``[M]``: the terms are compared with these.
+    :ivar incomplete: Whether a feature belongs to a block that leaves out a part of its kernel,
+        ``[M]``; the terms of the diagonal belong to these blocks.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Features:
         self.num_inducing = int(inducing_variable.num_inducing)
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
-        with tf.init_scope():  # numbers, also while a graph is made
+        with tf.init_scope():  # arrays, also while a graph is traced
             self.sums = self._make_sums()
         self.parameters = self._named(self.sums.variables())
 
     def _modules(self) -> dict[str, tf.Module]:
-        """What has the parameters, by the names that begin theirs."""
+        """The modules that have the parameters, by the first part of the parameters' names."""
         return {
             "kernel": self.kernel,
             "inducing_variable": self.inducing_variable,
@@ -89,13 +89,13 @@ class Features:
         return sums or DenseSums(self)
 
     def signature(self) -> list[tf.TensorSpec]:
-        """The types of a batch of rows."""
+        """The types of X and Y of a batch."""
         dtype, columns = gpflow.default_float(), (self.num_columns, self.num_outputs)
         return [tf.TensorSpec([None, number], dtype) for number in columns]
 
     @property
     def numbers_per_row(self) -> int:
-        """How many numbers of each row a gradient keeps, about."""
+        """The approximate count of numbers that a gradient keeps for each row."""
         return self.num_stacked
 
     def target_sums(
@@ -103,7 +103,7 @@ class Features:
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """The targets of some rows times their weights, ``[n, P + H]``, and the sums that depend on
         no feature, by the names of :meth:`.Sums.in_graph`; in float64. The last column of the
-        targets is one, so that the last column of the result has the weights."""
+        targets is one, so the last column of the result has the weights."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         targets = weighted = tf.cast(targets, tf.float64)
         terms, more = tf.cast(self.terms_of(X), tf.float64), dict[str, tf.Tensor]()
@@ -114,8 +114,8 @@ class Features:
         return weighted, {"targets": squares, "diagonal": tf.reduce_sum(terms, axis=1), **more}
 
     def reference(self, X: Array, Y: Array) -> Array:
-        """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean
-        function that has no columns, if it is far from zero in deviations; zero otherwise."""
+        """The level that sums subtract from Y, ``[P]``. It is the mean of Y, minus a mean function
+        that has no columns, if this is far from zero in standard deviations; else it is zero."""
         rest = np.asarray(Y, np.float64)
         if self.mean.residual:
             rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
@@ -123,7 +123,7 @@ class Features:
         level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
         return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
 
-    def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def row_features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
         ``[T, n]`` of each row. The rows must be in the :attr:`boxes`."""
         features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
@@ -148,15 +148,15 @@ class Features:
             raise ValueError(f"data: {what}; {remedy}.")
 
     def values(self) -> dict[str, Array]:
-        """The present values of :attr:`parameters`."""
+        """The current values of :attr:`parameters`."""
         return {name: np.asarray(p.numpy(), np.float64) for name, p in self.parameters.items()}
 
     def trainable(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """The names of the :attr:`parameters` that are marked trainable."""
+        """The :attr:`parameters` that are marked trainable, by name."""
         return {name: p for name, p in self.parameters.items() if p.trainable}
 
     def description(self) -> dict[str, Any]:
-        """What the features are, besides the values of their parameters, in JSON's types."""
+        """A description of the features, without their parameters' values, in JSON's types."""
         described: dict[str, Any] = {
             "columns of X": self.num_columns,
             "columns of Y": self.num_outputs,
@@ -165,7 +165,7 @@ class Features:
             "terms of the diagonal": self.num_terms,
         }
         settings = [
-            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # of points
+            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # for points
             for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
         ]
         describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
@@ -175,12 +175,12 @@ class Features:
         return described
 
     def checksum(self) -> int:
-        """A number that is the same for the same :meth:`description`."""
+        """A checksum of the :meth:`description`."""
         return zlib.crc32(json.dumps(self.description()).encode())
 
     def is_current(self, *parts: tf.Module) -> bool:
         """Whether the graph was built from these objects (kernel, inducing variable and mean
-        function), with their present parameters."""
+        function) with the parameters that they have now."""
         return self._identities == _identities(parts)
 
     def _named(
@@ -198,12 +198,13 @@ def _identities(parts: Iterable[Any]) -> list[int]:
 
 
 class MeanColumns:
-    """A mean function as ``columns(X) @ weights()``, so that it is trained without data: ones for
-    zero and constant means, X too for linear ones. Any other is subtracted from Y beforehand.
+    """A mean function as ``columns(X) @ weights()``, which can be trained without data. The columns
+    are ones for zero and constant means, and X and ones for linear means. Any other mean function
+    is subtracted from Y before rows are summed.
 
     :ivar kind: The name of the kind of columns, for messages and files.
-    :ivar residual: Whether the mean itself is subtracted from Y: its parameters then count among
-        those of the features.
+    :ivar residual: Whether the mean is subtracted from Y; its parameters are then among those of
+        the features.
     """
 
     def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
@@ -217,7 +218,7 @@ class MeanColumns:
         return input_dim + 1 if self.kind == "linear" else 1
 
     def rest(self, X: tf.Tensor) -> tf.Tensor:
-        """What the columns leave of the mean at rows X ``[N, D]``, ``[N, P]`` or zero."""
+        """The part of the mean at rows X ``[N, D]`` that has no columns, ``[N, P]`` or zero."""
         return self._mean(X) if self.residual else tf.zeros([], X.dtype)
 
     def columns(self, X: tf.Tensor) -> tf.Tensor:
@@ -239,11 +240,11 @@ class MeanColumns:
 def terms_of_incomplete(
     inducing_variable: InducingVariables | None, kernel: Kernel
 ) -> tuple[list[DiagonalTerm], BoolArray]:
-    """The terms of the diagonal of a kernel that enter the bound, and which features belong to
+    """The terms of a kernel's diagonal that enter the bound, and whether each feature belongs to
     them, ``[M]``.
 
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
-    the two are the same, so that neither is needed.
+    the two traces are equal, so that neither is needed.
     """
     terms, masks = list[DiagonalTerm](), []
     for block, part in summed_pairs(inducing_variable, kernel):

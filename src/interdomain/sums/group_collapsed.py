@@ -1,13 +1,13 @@
-"""The bound and q of intercepts of groups, whose part of G is diagonal: they are eliminated.
+"""The bound and q of intercepts of groups, which are eliminated: their part of G is diagonal.
 
-Of L intercepts and B other features, the precision of the weights is ``P = Kuu + G / s``. With the
-counts n of the intercepts' rows, the border C of G and its corner D, and ``f = 1 / (s Kuu + n)``,
+L intercepts and B other features have weights of the precision ``P = Kuu + G / s``. With the counts
+n of the intercepts' rows, the border C of G and its corner D, and ``f = 1 / (s Kuu + n)``,
 
     s P = [[1 / f, C], [C^T, s Kuu + D]],    S = Kuu + (D - C^T f C) / s,
 
-where S is the precision of the weights of the others: with ``r = Kuf (Y - m)``, it and
-``r_2 - C^T f r_1`` stand for P and r in what dense sums compute. Given the others' weights w, the
-intercepts have the mean ``f (r_1 - C w)`` and the variances ``s f``, independently.
+where S is the precision of the other features' weights. With ``r = Kuf (Y - m)``, S and
+``r_2 - C^T f r_1`` replace P and r in dense computations. Given the weights w of the other
+features, the intercepts are independent with means ``f (r_1 - C w)`` and variances ``s f``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NOT_POSITIVE = (
 class GroupGram(NamedTuple):
     """A sum of products of features.
 
-    :ivar counts: Of the first L with themselves, each alone, ``[L]``.
-    :ivar border: Of the first with the others, ``[L, B]``.
-    :ivar corner: Of the others with each other, ``[B, B]``.
+    :ivar counts: The products of each of the first L features with itself, ``[L]``.
+    :ivar border: The products of the first features with the other features, ``[L, B]``.
+    :ivar corner: The products of the other features with each other, ``[B, B]``.
     """
 
     counts: Any
@@ -61,11 +61,11 @@ class GroupGram(NamedTuple):
 
 
 class GroupCollapsed(NamedTuple):
-    """What the bound and q are made of: see :class:`.protocol.Collapsed`.
+    """The terms of the bound and q: see :class:`.protocol.Collapsed`.
 
     :ivar sums: The sums.
     :ivar first: The diagonal of Kuu of the first L features, ``[L]``.
-    :ivar others: Kuu of the others.
+    :ivar others: Kuu of the other features.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, the first features first, ``[L + B, P]``.
     :ivar gram_gradient: Whether G has a gradient.
@@ -93,7 +93,7 @@ class GroupCollapsed(NamedTuple):
     def _eliminated(
         self, noise_variance: tf.Tensor, *, refuse: bool = True
     ) -> tuple[tf.Tensor, Collapsed]:
-        """The factors f, ``[L]``, and what the sums leave to the other features.
+        """The factors f, ``[L]``, and the collapsed posterior of the other features.
 
         :raises tf.errors.InvalidArgumentError: If a factor is not positive, unless ``refuse`` is
             False.
@@ -110,36 +110,36 @@ class GroupCollapsed(NamedTuple):
         return factors, whiten(self.others.root(), gram, others, gram_gradient=True)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
+        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
         size, (counts, _, corner) = self.first.shape[0], self.gram
-        of_first, of_others = np.split(incomplete[self.sums.groups.order], [size])
+        first_incomplete, others_incomplete = np.split(incomplete[self.sums.groups.order], [size])
         total = tf.zeros([], tf.float64)
-        if np.any(of_first):
+        if np.any(first_incomplete):
             total += tf.reduce_sum(counts / self.first)
-        if np.any(of_others):
+        if np.any(others_incomplete):
             columns = self._columns()[1]
             whitened = whiten(self.others.root(), corner, columns, gram_gradient=True)
-            total += whitened.explained_variance(of_others)
+            total += whitened.explained_variance(others_incomplete)
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
         """The dense q of few features.
 
-        :raises ValueError: If there are too many.
+        :raises ValueError: If the features are too many.
         """
         return self._dense().whitened_q(noise_variance)
 
     def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        """Mean ``[M, P]`` and a dense root ``[M, M]`` of the covariance of few weights.
+        """The mean ``[M, P]`` and a dense root ``[M, M]`` of the covariance of few weights.
 
-        :raises ValueError: If there are too many.
+        :raises ValueError: If the weights are too many.
         """
         return self._dense().weights(noise_variance)
 
     def _dense(self) -> Collapsed:
         """The collapsed posterior in dense matrices, in the order of all features.
 
-        :raises ValueError: If they are too many.
+        :raises ValueError: If the features are too many.
         """
         features, (counts, border, corner) = self.sums.features, self.gram
         check_dense(features.num_inducing, "groups")
@@ -161,8 +161,8 @@ class GroupCollapsed(NamedTuple):
 
     def posterior(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The posterior of the weights, the first features first: the mean, ``[L + B, P]``; a root
-        of the covariance of the others, ``[B, B]``; and of the first given the others the slopes
-        ``f C``, ``[L, B]``, and the variances, ``[L]``."""
+        of the covariance of the other features, ``[B, B]``; and the slopes ``f C``, ``[L, B]``, and
+        variances, ``[L]``, of the first features given the other features."""
         factors, rest = self._eliminated(noise_variance)
         mean, root = rest.weights(noise_variance)
         slopes = factors[:, None] * self.gram.border
@@ -179,9 +179,9 @@ def _products(border: tf.Tensor, factors: tf.Tensor, has_gradient: bool) -> tf.T
         return tf.matmul(border, factors[:, None] * border, transpose_a=True)
 
     def symmetric(border: Array, factors: Array) -> Array:
-        with np.errstate(invalid="ignore"):  # of parameters that are far off
+        with np.errstate(invalid="ignore"):  # if parameters are far off
             scaled = np.sqrt(factors)[:, None] * border
-        # NumPy knows that the product is symmetric, and computes half of it.
+        # NumPy detects the symmetric product, and computes half of it.
         product: Array = scaled.T @ scaled
         return product
 

@@ -1,8 +1,8 @@
 """Predictions and functions of models that have intercepts of groups, and their q.
 
-A row has the intercept g and the other features psi. With the root R of the covariance of the
-others' weights, and of the intercepts given these the slopes T and variances v
-(:mod:`.group_collapsed`), the covariance of f at two rows is
+A row has the intercept g and the other features psi. R is the root of the covariance of the other
+features' weights. Given these weights, the intercepts have the slopes T and the variances v
+(:mod:`.group_collapsed`). The covariance of f at two rows is
 
     v_g [g = g'] + (psi - T_g)^T R R^T (psi' - T_g').
 """
@@ -34,12 +34,12 @@ from .protocol import Latents, Q
 class GroupPosterior(WeightsPosterior):
     """The posterior of intercepts of groups and of other features.
 
-    Its cache has the results of :meth:`.GroupCollapsed.posterior`, those after the first for each
-    latent GP or for all of them; and for features whose kernel does not end with them, the variance
-    that the intercepts explain, ``[L]``, and what whitens the others, ``[B, B]``.
+    The cache has the results of :meth:`.GroupCollapsed.posterior`: the mean, and parts for each
+    latent GP or for all. Two more parts are for features that leave out a part of their kernel: the
+    variance that intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the others.
 
     :param sums: The sums of the features.
-    :param latents: Function that returns what q is made of.
+    :param latents: Function that returns the :data:`.Latents` of q.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GroupPosterior(WeightsPosterior):
             features.kernel, features.inducing_variable, mean_function=features.mean_function
         )
         self._features, self._groups, self._latents = features, sums.groups, latents
-        self._of_first, self._of_others = np.split(
+        self._first_incomplete, self._others_incomplete = np.split(
             features.incomplete[self._groups.order], [self._groups.num_first]
         )
         self.fill_cache(precompute_cache)
@@ -62,11 +62,11 @@ class GroupPosterior(WeightsPosterior):
         latents: Any = self._latents()
         means, *parts = zip(*(part.posterior(noise) for part, noise in latents), strict=True)
         first, others = self._groups.Kuu()
-        explained = tf.where(np.any(self._of_first), 1 / first, 0.0)
-        whitening = tf.zeros([0, len(self._of_others)], tf.float64)
-        if np.any(self._of_others):
-            inverse = others.root().solve(tf.eye(len(self._of_others), dtype=tf.float64))
-            whitening = tf.boolean_mask(inverse, self._of_others)
+        explained = tf.where(np.any(self._first_incomplete), 1 / first, 0.0)
+        whitening = tf.zeros([0, len(self._others_incomplete)], tf.float64)
+        if np.any(self._others_incomplete):
+            inverse = others.root().solve(tf.eye(len(self._others_incomplete), dtype=tf.float64))
+            whitening = tf.boolean_mask(inverse, self._others_incomplete)
         return tf.concat(means, axis=1), *map(tf.stack, parts), explained, whitening
 
     def conditional(
@@ -82,10 +82,10 @@ class GroupPosterior(WeightsPosterior):
         others = self._groups.rest(rows.flat, in_domain=False)
         mean = tf.gather(means[:size], first) + tf.matmul(others, means[size:])
         halves = [
-            tf.matmul(others - tf.gather(of_first, first), root)
-            for of_first, root in zip(tf.unstack(slopes), tf.unstack(roots), strict=True)
+            tf.matmul(others - tf.gather(slope, first), root)
+            for slope, root in zip(tf.unstack(slopes), tf.unstack(roots), strict=True)
         ]
-        of_first = tf.gather(variances - explained, first, axis=1)
+        first_variances = tf.gather(variances - explained, first, axis=1)
         whitened = tf.matmul(others, whitening, transpose_b=True)
         dtype = gpflow.default_float()
         if full_cov:
@@ -100,26 +100,26 @@ class GroupPosterior(WeightsPosterior):
             same = tf.cast(places[:, :, None] == places[:, None], tf.float64)
             changes = [
                 within(half) - left + same * tf.reshape(variance, sets)[:, None]
-                for half, variance in zip(halves, tf.unstack(of_first), strict=True)
+                for half, variance in zip(halves, tf.unstack(first_variances), strict=True)
             ]
             changes = tf.cast(tf.stack(changes, axis=1), dtype)
             total = rows.covariances(self._prior_covariance(rows.sets), changes)
         else:
             squares = [tf.reduce_sum(tf.square(half), axis=1) for half in halves]
             left = self._prior_variance(rows.flat) - tf.reduce_sum(tf.square(whitened), axis=1)
-            total = tf.maximum(tf.stack(squares) + of_first + left, 0.0)
+            total = tf.maximum(tf.stack(squares) + first_variances + left, 0.0)
             total = rows.columns(tf.cast(tf.linalg.matrix_transpose(total), dtype))
         mean = rows.columns(tf.cast(mean, dtype))
         total = rows.broadcast(total, mean, full_cov)
         return outputs_of(self.kernel, mean, total, full_cov, full_output_cov)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """The prior variance of kernels that do not end with their features, ``[n]``."""
+        """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
     def _prior_covariance(self, sets: tf.Tensor) -> tf.Tensor:
-        """The covariance that these kernels have within sets ``[..., N, D]``, ``[..., N, N]``."""
+        """The prior covariance of the same kernels within sets ``[..., N, D]``, ``[..., N, N]``."""
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
         prior = [part(sets) for u, part in pairs if not is_complete(u, part)]
         zeros = tf.zeros(
@@ -170,8 +170,8 @@ class GroupQ(Q):
         copies = means.shape[1] // len(self.latents)
         parts = zip(self.latents, *map(tf.unstack, (roots, slopes, variances)), strict=True)
         for (collapsed, noise), root, slope, variance in parts:
-            of_first = variance + tf.reduce_sum(tf.square(tf.matmul(slope, root)), axis=1)
-            trace = tf.reduce_sum(prior * of_first) + tf.reduce_sum(root * others.matmul(root))
+            diagonal = variance + tf.reduce_sum(tf.square(tf.matmul(slope, root)), axis=1)
+            trace = tf.reduce_sum(prior * diagonal) + tf.reduce_sum(root * others.matmul(root))
             log_determinant, _ = collapsed.terms(noise)
             total += copies * (trace + log_determinant - means.shape[0])
         return float(total / 2)

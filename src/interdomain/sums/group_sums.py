@@ -1,8 +1,8 @@
-"""Sums of intercepts of groups, alone or beside other features.
+"""Sums of intercepts of groups, alone or with other features.
 
-The products of the intercepts of one column of groups with each other are a diagonal: of its L
-intercepts and B other features, a sum of products has ``L (1 + B) + B^2`` numbers. The column of
-most groups is the one that is kept in this form, and no matrix ``[L, L]`` is made.
+The products of the intercepts of one column of groups with each other are a diagonal. With L such
+intercepts and B other features, a sum of products has ``L (1 + B) + B^2`` numbers. The column with
+the most groups has this form, and no matrix ``[L, L]`` is formed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .group_posterior import GroupPosterior, GroupQ
 from .protocol import Latents, Sums, Tensors
 
 _ENTRIES = 2**23
-"""Numbers of dense features that are computed at a time."""
+"""The count of dense feature values that are computed at a time."""
 
 
 class GroupSums(Sums):
-    """Sums of products as the vector of a :class:`.GroupGram`, of intercepts of groups and of other
-    features.
+    """Sums of products of intercepts of groups and of other features, as the vector of a
+    :class:`.GroupGram`.
 
     :ivar groups: The :class:`interdomain.sums.groups.Groups` of the features.
     """
@@ -38,11 +38,11 @@ class GroupSums(Sums):
         super().__init__(features)
         self.groups = groups
         self.rows_at_once = max(1, min(2**17, _ENTRIES // groups.row_entries))
-        # Of a row all features but the first are dense numbers.
+        # In a row, all features but the first are dense numbers.
         self.rows_of_a_prediction = max(1, _ENTRIES // (1 + self._sizes[1]))
 
     @cached_property
-    def _of_rows(self) -> Any:
+    def _row_parts(self) -> Any:
         X = tf.TensorSpec([None, self.features.num_columns], gpflow.default_float())
         groups = self.groups
         return compiled(lambda X: (groups.indices(X), groups.others(X)), input_signature=[X])
@@ -51,7 +51,7 @@ class GroupSums(Sums):
         rows = tf.constant(X, gpflow.default_float())
         weighted, sums = self.features.target_sums(rows, Y, *more)
         targets = weighted.numpy()
-        indices, others = (part.numpy() for part in self._of_rows(rows))
+        indices, others = (part.numpy() for part in self._row_parts(rows))
         (gram,), products = self.groups.products(indices, others, 0, targets[:, -1:], targets)
         return {"gram": gram, "products": products, **sums}
 
@@ -61,7 +61,7 @@ class GroupSums(Sums):
         grams, products = self._with_gradients(X, none, weights, targets)
         return {"gram": grams[0], "products": products, **sums}
 
-    def of_sites(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
+    def site_sums(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
         columns = tf.cast(self.features.mean.columns(X), tf.float64)
         weights, shifts = (tf.transpose(part) for part in (precisions, shifts))
         return self._with_gradients(X, columns, weights, shifts)
@@ -88,7 +88,7 @@ class GroupSums(Sums):
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
-        indices, others = (part.numpy() for part in self._of_rows(rows))
+        indices, others = (part.numpy() for part in self._row_parts(rows))
         dense = np.concatenate([others, columns], axis=1)
         parts = columns.shape[1], precisions.T, shifts.T
         grams, products = self.groups.products(indices, dense, *parts)
@@ -104,7 +104,7 @@ class GroupSums(Sums):
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """The numbers of intercepts that are a diagonal, and of other features."""
+        """The numbers of intercepts whose products are a diagonal, and of other features."""
         return self.groups.num_first, self.groups.size - self.groups.num_first
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
@@ -120,7 +120,7 @@ class GroupSums(Sums):
         return GroupGram(np.asarray(diagonal), border, corner).packed()
 
     def prior(self) -> tuple[tf.Tensor, StructuredOperator]:
-        """The diagonal of Kuu of the first intercepts, and Kuu of the others."""
+        """The diagonal of Kuu of the first intercepts, and Kuu of the other features."""
         prior: tuple[tf.Tensor, StructuredOperator] = self.groups.Kuu()
         return prior
 

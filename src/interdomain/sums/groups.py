@@ -1,4 +1,4 @@
-"""Intercepts of groups, of which one is nonzero in a row, alone or beside dense features."""
+"""Intercepts of groups, one of which is nonzero in each row, alone or with dense features."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .whitened import Weights
 from .whitened_groups import WhitenedGroupSums
 
 FEWEST = 512
-"""Groups whose sums take less time by sparse matrices."""
+"""The least number of groups for which sums of sparse matrices take less time."""
 
 Indices = Callable[[tf.Tensor], tf.Tensor]
-"""Function of rows ``[n, D]`` that returns the number of the nonzero feature of each, ``[n]``."""
+"""A function of rows ``[n, D]`` that returns the number of each row's nonzero feature, ``[n]``."""
 
 
 class Groups(FeatureStructure):
@@ -34,8 +34,8 @@ class Groups(FeatureStructure):
 
     :param blocks: All blocks of features.
     :param indices: The indices of each block of intercepts; None for a block of dense features.
-    :ivar num_first: The number L of intercepts of the block that has most of them.
-    :ivar order: The places of these intercepts among all features, and of the others, ``[M]``.
+    :ivar num_first: The number L of intercepts of the largest block of intercepts.
+    :ivar order: The places among all features of these intercepts, then of the others, ``[M]``.
     :ivar dense: The places of the dense features among all features.
     """
 
@@ -44,16 +44,16 @@ class Groups(FeatureStructure):
         sizes = [int(block.num_inducing) for block, _ in blocks]
         self._starts = np.cumsum([0, *sizes])
         self.size = int(self._starts[-1])
-        groups = [k for k, of_block in enumerate(indices) if of_block is not None]
+        groups = [k for k, block_indices in enumerate(indices) if block_indices is not None]
         self._first = max(groups, key=lambda k: sizes[k])
         self.num_first, start = sizes[self._first], self._starts[self._first]
         first = start + np.arange(self.num_first)
         self.order = np.concatenate([first, np.delete(np.arange(self.size), first)])
-        is_dense = np.repeat([of_block is None for of_block in indices], sizes)
+        is_dense = np.repeat([block_indices is None for block_indices in indices], sizes)
         self.dense: IntArray = np.flatnonzero(is_dense)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Groups:
-        """All blocks of intercepts in a sum, and its other blocks as dense ones."""
+        """The structure of a sum: all its intercepts, and its other blocks as dense features."""
         parts = list[tuple[Block, Indices | None]]()
         for block in blocks:
             part: Any = structure_of(*block)
@@ -74,7 +74,7 @@ class Groups(FeatureStructure):
     def row_entries(self) -> int:
         if self.num_first < FEWEST:
             return self.size
-        return len(self.dense) + sum(of_block is not None for of_block in self._indices)
+        return len(self.dense) + sum(block_indices is not None for block_indices in self._indices)
 
     @property
     def entries(self) -> int:
@@ -85,16 +85,16 @@ class Groups(FeatureStructure):
         """The numbers of the nonzero intercepts of rows among all features, ``[n, J]`` for J blocks
         of intercepts."""
         pairs = zip(self._starts, self._indices, strict=False)
-        of_blocks = [start + tf.cast(of(X), tf.int64) for start, of in pairs if of is not None]
-        return tf.stack(of_blocks, axis=1)
+        parts = [start + tf.cast(index(X), tf.int64) for start, index in pairs if index is not None]
+        return tf.stack(parts, axis=1)
 
     def first(self, X: tf.Tensor) -> tf.Tensor:
-        """Which of the first L intercepts is nonzero in each row, ``[n]``."""
+        """The number of each row's nonzero intercept among the first L intercepts, ``[n]``."""
         indices: Any = self._indices[self._first]
         return tf.cast(indices(X), tf.int64)
 
     def rest(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
-        """All features of rows but the first L, ``[n, B]``, in float64."""
+        """The features of rows without the first L features, ``[n, B]``, in float64."""
         blocks = [block for k, block in enumerate(self._blocks) if k != self._first]
         return _features(blocks, X, self.size - self.num_first, in_domain)
 
@@ -104,17 +104,17 @@ class Groups(FeatureStructure):
         :param in_domain: Whether the rows are known to be in the features' domains.
         """
         pairs = zip(self._blocks, self._indices, strict=True)
-        blocks = [block for block, of_block in pairs if of_block is None]
+        blocks = [block for block, block_indices in pairs if block_indices is None]
         return _features(blocks, X, len(self.dense), in_domain)
 
     def values(self, weights: tf.Tensor, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
         """The sums of the features of rows with weights ``[S, M, P]``, ``[S, n, P]``."""
-        of_groups = tf.reduce_sum(tf.gather(weights, self.indices(X), axis=1), axis=2)
+        sums = tf.reduce_sum(tf.gather(weights, self.indices(X), axis=1), axis=2)
         others = self.others(X, in_domain=in_domain)
-        return of_groups + tf.einsum("nk,skp->snp", others, tf.gather(weights, self.dense, axis=1))
+        return sums + tf.einsum("nk,skp->snp", others, tf.gather(weights, self.dense, axis=1))
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
-        """How many numbers :meth:`values` holds for each row."""
+        """The count of numbers that :meth:`values` holds for each row."""
         samples, _, latents = map(int, weights.shape)
         return samples * latents * len(self._indices) + len(self.dense)
 
@@ -123,7 +123,7 @@ class Groups(FeatureStructure):
         return self.values(tf.cast(weights, tf.float64)[None], X, in_domain=True)[0]
 
     def Kuu(self) -> tuple[tf.Tensor, StructuredOperator]:
-        """The diagonal of Kuu of the first intercepts, and Kuu of the others, in float64."""
+        """The diagonal of Kuu of the first intercepts, and Kuu of the rest, in float64."""
         jitter, operators = gpflow.config.default_jitter(), list[StructuredOperator]()
         for block in self._blocks:
             operators.append(Kuu_operator(*block, jitter=jitter).cast(tf.float64))
@@ -134,7 +134,7 @@ class Groups(FeatureStructure):
     def products(
         self, indices: IntArray, others: Array, num_columns: int, weights: Array, targets: Array
     ) -> tuple[list[Array], Array]:
-        """Sums over rows, of features and further columns.
+        """Weighted sums over rows of products of s, the features and further columns.
 
         :param indices: The numbers of the nonzero intercepts, ``[n, J]``.
         :param others: The dense features, and further columns, ``[n, K + H]``.
@@ -157,15 +157,15 @@ class Groups(FeatureStructure):
             sign, roots = np.sign(np.sum(w)), np.sqrt(np.abs(w))
             scaled = others if np.all(w == 1) else others * roots[:, None]
             beside = transposed @ (scaled if scaled is others else others * w[:, None])
-            of_groups = transposed @ scipy.sparse.diags(w) @ groups
-            border = of_groups[first][:, rest].toarray()
+            group_products = transposed @ scipy.sparse.diags(w) @ groups
+            border = group_products[first][:, rest].toarray()
             border[:, within] = beside[first]
-            corner = of_groups[rest][:, rest].toarray()
+            corner = group_products[rest][:, rest].toarray()
             corner[:, within] = beside[rest]
             corner[within] = beside[rest].T
-            # NumPy knows that the product is symmetric, and computes half of it.
+            # NumPy detects the symmetric product, and computes half of it.
             corner[np.ix_(within, within)] = sign * (scaled.T @ scaled)
-            grams.append(GroupGram(of_groups.diagonal()[first], border, corner).packed())
+            grams.append(GroupGram(group_products.diagonal()[first], border, corner).packed())
         products = transposed @ targets
         products[dense] = others.T @ targets
         return grams, products

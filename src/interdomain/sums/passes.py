@@ -1,4 +1,4 @@
-"""A pass over rows: what batches add up to, and the statistics of all rows."""
+"""A pass over rows: the sums of batches, and the statistics of all rows."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def _one(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
 def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
-    It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
-    they would keep every batch.
+    The pass runs eagerly, also while the caller is traced. It pauses the caller's gradient tapes,
+    which would keep every batch.
 
     :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
-        if a feature of a row is not finite; for weights that the sums do not take.
+        if a feature of a row is not finite; for weights that the sums do not support.
     """
     sums, reference = features.sums, np.zeros(features.num_outputs)
 
-    def of_batch(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+    def batch_sums(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         features.check(X)
         return sums.batch(X, less(Y, reference), *more)
 
@@ -67,7 +67,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         first = next(batches, ())
         if first:
             reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
-        total = sums.total(total_over(batches, of_batch))
+        total = sums.total(total_over(batches, batch_sums))
         require_weights(features, first, total)
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(
@@ -80,7 +80,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
 
 
 def require_weights(features: Features, rows: tuple[Array, ...], total: Mapping[str, Any]) -> None:
-    """:raises ValueError: If rows have weights, and sums over them do not."""
+    """:raises ValueError: If rows have weights, and the sums over the rows do not use them."""
     if len(rows) > len(features.signature()) and "log_weights" not in total:
         raise ValueError(
             f"noise_weights: found weights of rows, which {type(features.sums).__name__} leaves "
@@ -89,5 +89,5 @@ def require_weights(features: Features, rows: tuple[Array, ...], total: Mapping[
 
 
 def less(Y: Array, reference: Array) -> Array:
-    """Y without the reference, in float64 if there is one."""
+    """Y minus the reference, in float64 if the reference is nonzero."""
     return np.subtract(Y, reference, dtype=np.float64) if np.any(reference) else Y

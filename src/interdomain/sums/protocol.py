@@ -1,12 +1,12 @@
 """The protocol of sums over rows: :class:`Sums` adds up rows, and makes a :class:`Collapsed`.
 
 A row (x, y) has the features ``phi = Kuf[:, n]`` and the targets t. Sums of ``phi phi^T`` and of
-``phi t^T`` hold all that a bound and its q need. A row of weight w, whose noise variance is s / w,
-enters all sums with the factor w. :class:`Sums` takes these sums in batches, in the
-shortest form that the features' structure allows. :meth:`Sums.finish` turns the sums into a
-:class:`Collapsed`, which has the terms of the bound and the posterior of the weights.
+``phi t^T`` are all that a bound and its q need. A row of weight w has the noise variance s / w, and
+enters all sums with the factor w. :class:`Sums` computes the sums in batches, in the shortest form
+that the features' structure allows. :meth:`Sums.finish` turns the sums into a :class:`Collapsed`,
+which has the terms of the bound and the posterior of the weights.
 
-A new structure of sums is one file: a subclass of :class:`Sums`, its :class:`Collapsed`, and a
+A new structure of sums needs one file: a subclass of :class:`Sums`, its :class:`Collapsed`, and a
 :class:`interdomain.core.structures.FeatureStructure` that a family returns.
 """
 
@@ -32,7 +32,7 @@ Tensors: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 
 
 class Collapsed(Protocol):
-    """A collapsed posterior: it combines sums over rows with the prior of the weights, and gives
+    """A collapsed posterior, which combines sums over rows with the prior of the weights. It has
     the terms of the bound and q.
 
     ``G = sum phi phi^T``, ``C = sum phi t^T``, R is a root of Kuu (``Kuu = R R^T``), s the noise
@@ -42,7 +42,7 @@ class Collapsed(Protocol):
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
         """``log det B`` and ``|B^{-1/2} R^{-1} C / s|^2``, with gradients.
 
-        :param refuse: Whether a B that cannot be factorised is an error; both are NaN otherwise.
+        :param refuse: Whether a B that cannot be factorised is an error; if False, both are NaN.
         :raises tf.errors.InvalidArgumentError: If B cannot be factorised.
         """
 
@@ -54,7 +54,8 @@ class Collapsed(Protocol):
         """
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q of ``R^{-1} u``.
+        """The mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q of
+        ``R^{-1} u``.
 
         :raises ValueError: If a dense root is too large.
         """
@@ -77,7 +78,7 @@ Latents: TypeAlias = Sequence[tuple[Collapsed, tf.Tensor]]
 class Sums(abc.ABC):
     """Sums over rows of products of their features.
 
-    The defaults work for any features, at the cost of dense ones.
+    The defaults work for any features, at the cost of dense features.
 
     :param features: The :class:`interdomain.sums.features.Features` of the rows.
     :ivar rows_at_once: The least number of rows in a joined batch.
@@ -98,20 +99,20 @@ class Sums(abc.ABC):
         """The sums over one batch of rows. Results of batches are added to the sums of all rows.
 
         :param X: Rows in the domains of the features, ``[n, D]``.
-        :param Y: The targets less ``SufficientStatistics.reference``, ``[n, P]``.
-        :param more: What else a row has, such as its weight, ``[n, 1]`` in float64, or the places
-            of its neighbours.
+        :param Y: The targets minus ``SufficientStatistics.reference``, ``[n, P]``.
+        :param more: Further parts of the rows, such as weights, ``[n, 1]`` in float64, or the
+            places of neighbours.
         """
         dtype = gpflow.default_float()
         return self.tensors(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
-        """The sums by the names of :meth:`in_graph`, from what all batches add up to."""
+        """The sums by the names of :meth:`in_graph`, from the total of all batches."""
         return dict(added)
 
     def tensors(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
         """The sums over some rows, in float64, with gradients: see :meth:`in_graph`."""
-        # In a graph, not the compiled function: its gradient would have a graph of its own.
+        # In a graph, the plain function: the gradient of a compiled one would be a second graph.
         function = self.in_graph
         if tf.executing_eagerly():
             known = len(rows) == len(self.features.signature())
@@ -125,15 +126,15 @@ class Sums(abc.ABC):
         return compiled(self.in_graph, input_signature=[*self.features.signature(), weights])
 
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The sums over some rows, of weights w, as a function that can be compiled, with
-        gradients:
+        """The sums over some rows, of weights w, with gradients, as a function that can be
+        compiled:
 
         * "gram": ``sum w phi phi^T``, in the shape of :meth:`gram_shape`;
         * "products": ``sum w phi t^T``, ``[M, P + H]``, with the targets ``t = (y, h)``, where h
           are the H columns of the mean function;
         * "targets": ``sum w t t^T``, ``[P + H, P + H]``;
         * "diagonal": the weighted sum of each of the T terms of the prior variance, ``[T]``;
-        * "log_weights": ``sum log w``, where there are weights.
+        * "log_weights": ``sum log w``, if rows have weights.
 
         :param more: The weights, ``[n, 1]`` in float64; nothing for weights of one.
         """
@@ -152,18 +153,18 @@ class Sums(abc.ABC):
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """The sums of the features of rows ``[n, D]`` in the domains, with weights ``[M, P]``,
         ``[n, P]``."""
-        features, *_ = self.features.of_rows(X)
+        features, *_ = self.features.row_features(X)
         return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
 
     def variables(self) -> tuple[tf.Variable, ...]:
-        """The variables that the sums depend on: those that their graph captures."""
+        """The variables that the sums depend on, captured by their graph."""
         return tuple(self.traced.get_concrete_function().graph.variables)
 
     def require_fixed(self, trainable: Mapping[str, Any]) -> None:  # noqa: B027
-        """Check that the features depend on nothing trainable, if sums have no gradients.
+        """Check that the features depend on no trainable parameter, if sums have no gradients.
 
         :param trainable: The trainable parameters of the features, by name.
-        :raises ValueError: If they do.
+        :raises ValueError: If there is such a parameter and sums have no gradients.
         """
 
     # Rows with Gaussian sites: sums with weights, bordered by the columns of the mean function.
@@ -174,24 +175,24 @@ class Sums(abc.ABC):
         return X, self.features.terms_of(X)
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        """The sums of :meth:`of_sites` over some rows, as arrays that add up.
+        """The sums of :meth:`site_sums` over some rows, as arrays that add up.
 
         :param rows: See :meth:`rows`.
         :param precisions: ``[L, n]``, all of one sign.
         :param shifts: ``[L, n]``.
         """
-        grams, shifted = self.of_sites(rows, precisions, shifts)
+        grams, shifted = self.site_sums(rows, precisions, shifts)
         return np.asarray(grams), np.asarray(shifted)
 
     def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
-        """The sums of :meth:`of_sites`, from what all batches add up to.
+        """The sums of :meth:`site_sums`, from what all batches add up to.
 
-        :param prefix: What their names "precisions" and "shifts" begin with.
+        :param prefix: The prefix of the names "precisions" and "shifts".
         """
         return added[f"{prefix}precisions"], added[f"{prefix}shifts"]
 
     @abc.abstractmethod
-    def of_sites(
+    def site_sums(
         self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Two weighted sums over rows for each latent GP, where ``psi = (phi, h)`` joins the
@@ -207,7 +208,7 @@ class Sums(abc.ABC):
 
     @abc.abstractmethod
     def gram_shape(self, num_columns: int) -> tuple[int, ...]:
-        """The shape of a sum of products of features, bordered by so many columns."""
+        """The shape of a sum of products of features, with a border of ``num_columns`` columns."""
 
     @abc.abstractmethod
     def border(self, gram: tf.Tensor, num_columns: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -218,11 +219,11 @@ class Sums(abc.ABC):
     def prior_gram(self, num_columns: int) -> Array:
         """Kuu in the form of a sum of products, bordered by zeros."""
 
-    # What sums become.
+    # From sums to q.
 
     @abc.abstractmethod
     def prior(self) -> Any:
-        """What :meth:`finish` needs of the prior of the weights, in float64: made once for all
+        """The prior of the weights in the form that :meth:`finish` needs, in float64, once for all
         latent GPs."""
 
     @abc.abstractmethod
@@ -238,14 +239,13 @@ class Sums(abc.ABC):
         """Combine the sums with the prior.
 
         :param prior: The result of :meth:`prior`.
-        :param gram: A sum of products, of which the ``num_columns`` columns of the border are
-            ignored.
+        :param gram: A sum of products; the ``num_columns`` columns of its border are ignored.
         :param columns: The sums ``C = sum phi t^T``, ``[M, P]``.
-        :param gram_gradient: Whether the sum depends on anything that is trained.
+        :param gram_gradient: Whether ``gram`` depends on a trained parameter.
         """
 
     def q(self, latents: Latents) -> Q:
-        """The posterior of the weights of all latent GPs, as it is now."""
+        """The current posterior of the weights of all latent GPs."""
         return Q(self, latents)
 
     def posterior(
@@ -255,7 +255,7 @@ class Sums(abc.ABC):
     ) -> AbstractPosterior:
         """GPflow's posterior.
 
-        :param latents: Function that returns what q is made of.
+        :param latents: Function that returns the :data:`Latents` of q.
         """
         features = self.features
         return CollapsedPosterior(
@@ -268,12 +268,12 @@ class Sums(abc.ABC):
 
     def predictions_of_many(self, latents: Latents) -> Callable[..., Tensors] | None:
         """A fast predictor, or None if the structure has none. It maps rows X ``[n, D]`` to mean
-        and variance of f, ``[n, P]`` each. It is quicker than the posterior at more rows than
-        features, and has no gradients and no covariances."""
+        and variance of f, ``[n, P]`` each. For more rows than features it is faster than the
+        posterior. It has no gradients and no covariances."""
         return None
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The two results of :meth:`rows`, and mean and variance of f at X, ``[n, L]`` each."""
+        """The two results of :meth:`rows`, and the mean and variance of f at X, ``[n, L]`` each."""
         rows = max(int(X.shape[0]), 1)
         size = self.rows_of_a_prediction or rows
         parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
@@ -285,14 +285,14 @@ class Sums(abc.ABC):
 
 
 def whitened_q(latents: Latents) -> Tensors:
-    """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q, in
-    float64."""
+    """The mean ``[M, P]`` and roots ``[P, M, M]``, or one root for all ``[1, M, M]``, of the
+    whitened q, in float64."""
     means, roots = zip(*(part.whitened_q(noise) for part, noise in latents), strict=True)
     return tf.concat(means, axis=1), tf.stack(roots)
 
 
 def q_of_posterior(latents: Callable[[], Latents]) -> Tensors:
-    """The whitened q in the default float, of what a function returns."""
+    """The whitened q in the default float, for a function that returns :data:`Latents`."""
     mean, root = (tf.cast(part, gpflow.default_float()) for part in whitened_q(latents()))
     return mean, root
 

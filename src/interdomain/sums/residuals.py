@@ -1,16 +1,16 @@
-"""What features that a collapsed model does not have would add to it.
+"""The gains in the bound of a collapsed model from features that the model lacks.
 
-Row n has a Gaussian site of precision beta_n, which regression has, too: 1 / noise variance; r_n is
-the slope of the site's log density at the model's mean. With features A that the model lacks and
-its own B, each divided by its standard deviation in the prior, adding one feature a raises the log
-marginal likelihood of the features' own prior by
+Row n has a Gaussian site of precision beta_n (for regression, 1 / noise variance); r_n is the slope
+of the site's log density at the model's mean. A are features that the model lacks and B its own,
+each divided by its prior standard deviation. Under the features' own prior, adding one feature a
+raises the log marginal likelihood by
 
     (c^2 / h - log h) / 2,    c = a^T r,    W = diag(beta),
     h = 1 + a^T W a - a^T W B^T (I + B W B^T)^{-1} B W a.
 
-The bound on the likelihood of a kernel that does not end with its features also rises by ``a^T W a
-/ 2``, times what it is charged for what is left out: so much less is. (A charge by the logarithm
-falls a little faster than at first.) With several latent GPs gains are summed over them.
+If features leave out a part of their kernel, a also reduces this part. The bound then rises further
+by ``a^T W a / 2`` times the price of the part. (A charge by the logarithm falls a little more.)
+With several latent GPs, gains are summed over them.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from .features import Features
 from .passes import total_over
 
 _BATCH_ENTRIES = 2**22
-"""Numbers in the features of the rows that are taken at a time."""
+"""The count of feature values of the rows that are processed at a time."""
 
 SlopesOf: TypeAlias = Callable[..., tuple[tf.Tensor, tf.Tensor]]
-"""The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
-mean ``[n, L]``, Y and, where rows have weights, these ``[n, 1]``."""
+"""A function of the mean ``[n, L]``, Y and, if rows have weights, the weights ``[n, 1]``: the
+slopes r ``[n, L]`` and precisions beta, ``[n, L]``, or ``[n, 1]`` for all latent GPs."""
 
 
 class CandidateSums(NamedTuple):
-    """What the rows say of K features that the model lacks.
+    """The sums over rows that give the gains of K features that the model lacks.
 
     :ivar products: c, for each latent GP, ``[K, L]``.
     :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
-    :ivar precisions: The few features together: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W
-        A^T``, ``[L, K, K]``, or one for all latent GPs.
+    :ivar precisions: For few features ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W A^T``,
+        ``[L, K, K]``, or one for all latent GPs.
     """
 
     products: Array
@@ -52,19 +52,19 @@ class CandidateSums(NamedTuple):
     precisions: Array = np.zeros([0, 0, 0])
 
     def gains(self, price: float) -> Array:
-        """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
+        """The increase of the bound by each feature, if it had nothing in common with B, ``[K]``.
 
-        :param price: Of what is left out; zero if their kernel ends with the features.
+        :param price: The price of the part of the kernel that features leave out; zero for no part.
         """
         return _gains(self.products, 1 + self.squares, price * self.squares)
 
     def best(self, owners: IntArray, limit: int, price: float, least_gain: float) -> list[int]:
-        """The atoms that raise the bound most, one after the other, each given those before.
+        """The atoms that raise the bound most, chosen one by one, each given the atoms before it.
 
         :param owners: For each feature the number of its atom, ``[K]``.
-        :param limit: The number of features, at most.
+        :param limit: The largest number of features.
         :param price: As for :meth:`gains`.
-        :param least_gain: For each feature; atoms that raise the bound by less are left.
+        :param least_gain: The least gain per feature; atoms with smaller gains are not chosen.
         """
         left_out = price * self.squares
         products = self.products.copy()
@@ -73,7 +73,7 @@ class CandidateSums(NamedTuple):
         sizes = np.bincount(owners)
         waiting, chosen = np.ones(len(sizes), np.bool_), []
         while np.any(possible := waiting & (sizes <= limit)):
-            # An atom of several features counts as if these were orthogonal.
+            # An atom of several features counts as if its features were orthogonal.
             diagonals = np.stack([np.diagonal(precision) for precision in precisions], axis=1)
             gains = np.bincount(owners, _gains(products, np.maximum(diagonals, 1.0), left_out))
             means = np.where(possible, gains / sizes, -np.inf)
@@ -85,13 +85,13 @@ class CandidateSums(NamedTuple):
             limit -= int(sizes[atom])
             for feature in np.flatnonzero(owners == atom):
                 for precision, columns in zip(precisions, latents, strict=True):
-                    # It is 1 or more; of a feature that is nearly one of the others, but for
-                    # rounding.
+                    # The entry is 1 or more, but rounding may reduce it if the feature is nearly
+                    # a combination of others.
                     root = np.sqrt(max(precision[feature, feature], 1.0))
                     column, fit = precision[:, feature] / root, products[feature, columns] / root
                     products[:, columns] -= np.outer(column, fit)
                     dger(-1.0, column, column, a=precision, overwrite_a=1)
-                    precision[feature, feature] = 1.0  # it is in: nothing is left to divide by
+                    precision[feature, feature] = 1.0  # chosen: no division by zero
         return chosen
 
 
@@ -101,15 +101,15 @@ def _gains(products: Array, precisions: Array, left_out: Array) -> Array:
 
 
 class Residuals(NamedTuple):
-    """What a collapsed model leaves of the sites of its rows, in passes over these.
+    """The sums over rows for features that a collapsed model lacks, in passes over the rows.
 
-    :ivar batches: The rows (X, Y), some at a time.
-    :ivar slopes_of: The sites of rows.
+    :ivar batches: Function that returns the rows (X, Y) in batches.
+    :ivar slopes_of: The slopes and precisions of the rows' sites.
     :ivar features: The features of the model, whose mean is ``m(X) + Kfu weights``.
     :ivar weights: ``[M, L]``.
     :ivar halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
         one for all latent GPs.
-    :ivar price: What the bound is charged for ``tr W (Kff - Qff) / 2``.
+    :ivar price: The factor of ``tr W (Kff - Qff) / 2`` in the bound's charge.
     """
 
     batches: Callable[[], Iterable[tuple[Array, ...]]]
@@ -120,7 +120,7 @@ class Residuals(NamedTuple):
     price: float = 1.0
 
     def screen(self, block: Block) -> CandidateSums:
-        """Any number of features; nothing of the size of their products with each other is kept.
+        """The sums for any number of features, without their products with each other.
 
         :param block: Features with a diagonal Kuu, and the kernel they belong to, whose columns are
             those of X.
@@ -129,7 +129,7 @@ class Residuals(NamedTuple):
         return CandidateSums(sums["products"] * scales, sums["squares"] * scales**2)
 
     def compare(self, block: Block) -> CandidateSums:
-        """Few features, with all they have in common with each other and the model's.
+        """The sums for few features, with all their products and those with the model's features.
 
         :param block: As for :meth:`screen`.
         """
@@ -142,14 +142,14 @@ class Residuals(NamedTuple):
         return CandidateSums(sums["products"] * scales, squares, precisions)
 
     def _over_rows(self, block: Block, *, together: bool) -> tuple[dict[str, Array], Array]:
-        """The sums, and by what features are multiplied to have a variance of one in the prior,
-        ``[K, 1]``."""
+        """The sums, and the factors that scale the features to a prior variance of one, ``[K,
+        1]``."""
         model, dtype = self.features, gpflow.default_float()
         variances = Kuu_operator(*block).diag_part()
         num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
         @operation_by_operation()  # these features are seen in a few batches, and never again
-        def of_rows(*parts: Array) -> Mapping[str, tf.Tensor]:
+        def row_sums(*parts: Array) -> Mapping[str, tf.Tensor]:
             X, *targets = (tf.constant(part, dtype) for part in parts)
             known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
             mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
@@ -170,4 +170,4 @@ class Residuals(NamedTuple):
             for start in range(0, len(batch[0]), num_rows)
         )
         scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
-        return total_over(parts, of_rows), scales[:, None]
+        return total_over(parts, row_sums), scales[:, None]

@@ -14,7 +14,7 @@ from .._progress import bar_of_rows
 from .row_weights import check_number_of_weights, check_weights
 
 _BATCH_ENTRIES = 2**22
-"""Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
+"""The count of feature values of a batch: 32 MB, enough rows for products at full speed."""
 
 _ROWS_NAMED = 10
 _ROWS_IN_SAMPLE = 1_000
@@ -23,7 +23,7 @@ MISSING = (
     "of targets with missing values, give interdomain.models.DualSVGP or gpflow.models.SVGP a "
     "likelihood of your own that leaves out NaN, with allow_nan = True"
 )
-"""What to do where NaN in Y is no mistake."""
+"""The remedy, for messages, if NaN in Y is no mistake."""
 
 _KINDS = (
     "a pair of arrays (X, Y), a tf.data.Dataset of such batches, or a function that returns a new "
@@ -35,7 +35,7 @@ _NAMES = "data: X", "data: Y", "noise_weights"
 
 
 class RowsInBatches(Protocol):
-    """What sums over rows are taken of.
+    """The rows that sums are computed over, in batches.
 
     :ivar num_rows: The number of rows; None if it is known only after a pass.
     """
@@ -43,10 +43,10 @@ class RowsInBatches(Protocol):
     num_rows: int | None
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
-        """X and Y of a batch, and whatever else the sums over its rows need."""
+        """The batches: X and Y, and further parts that the sums over the rows need."""
 
     def in_memory(self) -> tuple[Any, ...] | None:
-        """All of them as one batch; None if they are read a batch at a time."""
+        """All rows as one batch; None if they are read a batch at a time."""
 
     def count(self) -> int:
         """The number of rows."""
@@ -58,16 +58,16 @@ class Rows:
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; or a function
         without arguments that returns a new iterator over batches (X, Y) at every call.
-    :param batch_size: The number of rows to take at a time; by default so many that products of
-        ``num_inducing`` features run at full speed.
+    :param batch_size: The number of rows to read at a time; by default enough for products of
+        ``num_inducing`` features at full speed.
     :param progress: Whether passes of more than a second show a progress bar.
-    :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
+    :param missing: Whether NaN in Y stands for a missing value, and not for a mistake.
     :param weighted: Whether rows may have weights: the data, or their batches, are then (X, Y) or
         (X, Y, w), w being ``[N]`` or ``[N, 1]``.
     :raises ValueError: If the data are of another kind.
     :ivar columns: The numbers of columns of X and of Y.
-    :ivar sample: Some rows (X, Y), as they are: of arrays from everywhere, else the first ones. As
-        in all batches, the third part is the weights, if there are any, ``[n, 1]`` in float64.
+    :ivar sample: Some rows (X, Y) as stored: of arrays, rows at equal distances; else the first
+        rows. Like all batches they may have a third part, the weights ``[n, 1]`` in float64.
     :ivar num_rows: The number of rows; None if it is known only after a pass.
     """
 
@@ -93,7 +93,7 @@ class Rows:
             self._arrays = _checked_arrays(data)
             X = self._arrays[0]
             self.num_rows = int(X.shape[0])
-            few = slice(0, _ROWS_IN_SAMPLE)  # what is read from afar may know no other slices
+            few = slice(0, _ROWS_IN_SAMPLE)  # remote arrays may support no other slices
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
             self.sample = _batch_of(part[few] for part in self._arrays)
@@ -115,9 +115,9 @@ class Rows:
     def batches(self, name: str = "pass") -> Iterator[tuple[Array, ...]]:
         """The rows (X, Y), at most ``batch_size`` at a time, as they are stored.
 
-        :param name: What the progress bar calls the pass.
+        :param name: The name of the pass in the progress bar.
         :raises ValueError: For rows that are not finite, for weights that are not positive and
-            finite, or if a pass has read another number of rows before.
+            finite, or if an earlier pass read another number of rows.
         """
         count = 0
         with bar_of_rows(name, self.num_rows, progress=self._progress) as bar:
@@ -142,7 +142,7 @@ class Rows:
         self.num_rows = count
 
     def count(self) -> int:
-        """The number of rows; where it is not known before the first pass, this is one."""
+        """The number of rows; if it is not known yet, a pass counts the rows."""
         if self.num_rows is None:
             for _ in self.batches():
                 pass
@@ -155,9 +155,9 @@ class Rows:
         return tuple(map(np.concatenate, zip(*self.batches(), strict=True)))
 
     def draw(self, size: int, seed: int) -> tuple[Array, ...]:
-        """``size`` rows, drawn without replacement, in their order; all, if there are fewer.
+        """``size`` rows, drawn without replacement, in their order, or all rows if there are fewer.
 
-        Every row is read once and given a random number, and the smallest of these are kept.
+        Every row is read once and gets a random number. Rows with the smallest numbers are kept.
         """
         rng = np.random.default_rng(seed)
         kept: tuple[Array, ...] = (np.zeros(0), *(part[:0] for part in self.sample))
@@ -174,9 +174,9 @@ class Rows:
         return kept[1:]
 
     def finite(self, X: Array, Y: Array) -> BoolArray:
-        """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
-        of_y = ~np.isinf(Y) if self._missing else np.isfinite(Y)
-        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        """Whether each row is finite, except for values that may be missing, ``[n]``."""
+        valid_targets = ~np.isinf(Y) if self._missing else np.isfinite(Y)
+        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(valid_targets, axis=1)
         return finite
 
     def _stored(self) -> Iterator[tuple[Array, ...]]:
@@ -205,7 +205,7 @@ class Rows:
         parts = tuple(map(np.asarray, numbers_of(batch)))
         if len(parts[0]) or len(parts[1]):
             _check_shapes(*parts)
-        columns, known = ([part.shape[1] for part in of[:2]] for of in (parts, first or parts))
+        columns, known = ([part.shape[1] for part in rows[:2]] for rows in (parts, first or parts))
         if columns != known or len(parts) != len(first or parts):
             weights = ", and weights" if len(first) > 2 else ""
             raise ValueError(
@@ -215,12 +215,12 @@ class Rows:
         return _batch_of(parts)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
-        """The same object: rows are never changed, and may not fit into memory twice."""
+        """This object itself: rows are never changed, and may not fit into memory twice."""
         return self
 
 
 def not_finite(rows: Any) -> str:
-    """That these rows are not finite, of which the first are named."""
+    """A message that rows are not finite, which names the first of them."""
     named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
     more = f" and {len(rows) - _ROWS_NAMED} more" * (len(rows) > _ROWS_NAMED)
     return f"{len(rows)} rows have NaN or infinite numbers: {named}{more} (counted from zero)"
@@ -269,19 +269,18 @@ def _batch_of(parts: Iterable[Any]) -> tuple[Array, ...]:
 
 
 def numbers_of(parts: Sequence[Any]) -> list[Any]:
-    """X and Y of data as rows that can be sliced, and whatever else they have; those in a file stay
-    there.
+    """X, Y and further parts of data as rows that can be sliced; rows in a file stay there.
 
-    :raises ValueError: If they are anything but real numbers, or have masked entries.
+    :raises ValueError: If a part is anything but real numbers, or has masked entries.
     """
     named = zip(_NAMES[: len(parts)], parts, strict=True)
     return [sliceable(name, part, "rows") for name, part in named]
 
 
 def check_dataset(dataset: tf.data.Dataset, lengths: Sequence[int] = (2,)) -> None:
-    """:raises ValueError: If its elements are not pairs of matrices of numbers.
+    """:raises ValueError: If the elements are not pairs of matrices of numbers.
 
-    :param lengths: How many parts an element may have; the third has weights.
+    :param lengths: The allowed numbers of parts of an element; the third part is the weights.
     """
     specs = dataset.element_spec
     parts = specs if isinstance(specs, tuple) and len(specs) in lengths else ()

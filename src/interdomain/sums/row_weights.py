@@ -13,8 +13,8 @@ def with_weights(data: Any, noise_weights: Any) -> Any:
     """The data (X, Y) with the weights of their rows as a third part.
 
     :param noise_weights: ``[N]`` or ``[N, 1]``; None for data as they are.
-    :raises ValueError: For data that are no pair of arrays, and for wrong weights. Those in a file
-        are read in passes, which check them.
+    :raises ValueError: For data that are no pair of arrays, and for wrong weights. Weights in a
+        file are checked by the passes that read them.
     """
     if noise_weights is None:
         return data
@@ -22,7 +22,7 @@ def with_weights(data: Any, noise_weights: Any) -> Any:
         kind = type(data).__name__ + (f" of {len(data)}" if isinstance(data, (tuple, list)) else "")
         raise ValueError(
             f"noise_weights must come with arrays (X, Y), found a {kind} as data; leave it out, "
-            "and pass batches (X, Y, w) in a Dataset or function. Statistics know their weights."
+            "and pass batches (X, Y, w) in a Dataset or function. Statistics contain their weights."
         )
     noise_weights = sliceable("noise_weights", noise_weights, "one number a row")
     if type(noise_weights) is np.ndarray:
@@ -50,6 +50,6 @@ def check_weights(*weights: Array, first: int = 0) -> None:
         if len(wrong):
             raise ValueError(
                 f"noise_weights must be positive and finite, found {array[wrong[0]]:g} for row "
-                f"{first + wrong[0]} (counted from zero), and {len(wrong) - 1} more of this kind; "
-                "pass 1 / v for noise variances v, and leave out rows that say nothing."
+                f"{first + wrong[0]} (counted from zero), and {len(wrong) - 1} more such weights; "
+                "pass 1 / v for noise variances v, and leave out rows without information."
             )

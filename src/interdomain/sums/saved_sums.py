@@ -1,4 +1,4 @@
-"""Files of sums: written at once or not at all, and read with a look at what they hold."""
+"""Files of sums: written completely or not at all, and checked when they are read."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ _KINDS = {
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new file, which takes the place of the file at the path if the block ends without an error.
+    """A new file, which replaces the file at the path if the block ends without an error.
 
-    The new file is made in the same folder, under a name that nobody can know before, and never
-    through a link.
+    The new file is made in the same folder, under an unpredictable name, and never through a link.
 
-    :raises ValueError: If there is something at the path that is no file.
+    :raises ValueError: If something other than a file is at the path.
     """
     path = Path(path)
     if os.path.lexists(path):
@@ -59,9 +58,9 @@ def check_sums(
     parameters: Mapping[str, Array],
     reference: Array,
 ) -> None:
-    """Check what a file says of rows: the attributes of :class:`.SufficientStatistics`.
+    """Check the contents of a file of sums: the attributes of :class:`.SufficientStatistics`.
 
-    :raises ValueError: For numbers that cannot be those of rows.
+    :raises ValueError: If the numbers cannot be sums over rows.
     """
     num_inputs, num_outputs = description["columns of X"], description["columns of Y"]
     size, terms = description["number of features"], description["terms of the diagonal"]
@@ -76,7 +75,7 @@ def check_sums(
     are_whitened = "log_variances" in sums  # and then their kernel is of finite rank
     if are_whitened:
         shapes |= {"log_variances": (), "diagonal": (0,)}
-    if np.ndim(sums["gram"]) != 1:  # of splines and groups it is a vector
+    if np.ndim(sums["gram"]) != 1:  # for splines and groups it is a vector
         shapes["gram"] = size, size
     integer("num_rows", num_rows, at_least=0)
     for name, array in {**parameters, **sums, "reference": reference}.items():

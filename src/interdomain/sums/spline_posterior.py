@@ -23,14 +23,14 @@ from .protocol import Latents
 
 
 class SplinePosterior(WeightsPosterior):
-    """The posterior of features of which few are nonzero in a row.
+    """The posterior of splines, few of which are nonzero in a row, and of other features.
 
-    With the weights w, the mean is ``phi^T E[w]`` and the variance ``k + phi^T (P^{-1} - Kuu^{-1})
-    phi``, for which entries of the inverses are enough that P has, too. Features whose prior ends
-    with them have no k and no Kuu.
+    With the weights w, the mean is ``phi^T E[w]`` and the variance is
+    ``k + phi^T (P^{-1} - Kuu^{-1}) phi``. Entries of the inverses at the places of P's entries are
+    enough. Features that represent their whole kernel have no k and no Kuu.
 
     :param sums: The sums of the features.
-    :param latents: Function that returns what q is made of.
+    :param latents: Function that returns the :data:`.Latents` of q.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SplinePosterior(WeightsPosterior):
         self.fill_cache(precompute_cache)
 
     def _q(self) -> Any:
-        """The posterior of the weights, as it is now."""
+        """The current posterior of the weights."""
         return self._sums.q(self._latents())
 
     def draw_weights(self, rng: np.random.Generator, num_samples: int) -> Array:
@@ -89,9 +89,9 @@ class SplinePosterior(WeightsPosterior):
         else:
             variance = self._splines.grid.quadratic(stencils, X)
             if others.shape[1]:
-                of_rows = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
-                of_rows = 2 * of_rows + tf.matmul(others, corners)
-                variance += tf.einsum("lnb,nb->nl", of_rows, others)
+                products = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
+                products = 2 * products + tf.matmul(others, corners)
+                variance += tf.einsum("lnb,nb->nl", products, others)
             variance = tf.maximum(variance + self._prior_variance(X)[:, None], 0.0)
         number = int(means.shape[1])
         copies = number // int(stencils.shape[0])
@@ -100,7 +100,7 @@ class SplinePosterior(WeightsPosterior):
         return tf.cast(mean, dtype), tf.cast(variance, dtype)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """That of the kernels that do not end with their features, ``[n]``."""
+        """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 

@@ -23,11 +23,11 @@ from .spline_posterior import SplinePosterior
 
 
 class SplineCollapsed(NamedTuple):
-    """What bound and q are made of: see :class:`interdomain.sums.protocol.Collapsed`.
+    """The terms of the bound and q: see :class:`interdomain.sums.protocol.Collapsed`.
 
     :ivar sums: The sums.
     :ivar splines: Kuu of the splines.
-    :ivar others: Kuu of the others.
+    :ivar others: Kuu of the other features.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
     """
@@ -44,30 +44,30 @@ class SplineCollapsed(NamedTuple):
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
         log, fit = arrow_terms(order, *parts, refuse=refuse)
-        of_splines = self.splines.log_determinant()
+        prior_log = self.splines.log_determinant()
         if len(self.sums.splines.order) > order.size:
-            of_splines += 2 * self.others.root().log_determinant()
-        return log - of_splines, fit
+            prior_log += 2 * self.others.root().log_determinant()
+        return log - prior_log, fit
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
+        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
         total, splines = tf.zeros([], tf.float64), self.sums.splines
-        is_splines, of_others = np.split(incomplete[splines.order], [splines.grid.size])
+        is_splines, is_others = np.split(incomplete[splines.order], [splines.grid.size])
         if np.any(is_splines):
             total += tf.reduce_sum(self.splines.root().inverse_band() * self.gram.stencil)
-        if np.any(of_others):
+        if np.any(is_others):
             root = self.others.root()
             half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
             variances = tf.linalg.diag_part(root.solve(half))
-            total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
+            total += tf.reduce_sum(tf.where(is_others, variances, 0.0))
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few splines, without gradients to the sums.
+        """The dense q of few splines, without gradients with respect to the sums.
 
-        :raises ValueError: If there are too many.
+        :raises ValueError: If the splines are too many.
         """
-        gram, columns = self._dense()  # which refuses many before the root is made
+        gram, columns = self._dense()  # raises for many splines, before the root is made
         features = self.sums.features
         root = root_of(Kuu_operator(features.inducing_variable, features.kernel))
         return optimal_q(whiten(root, gram, columns, gram_gradient=False), noise_variance)
@@ -87,7 +87,7 @@ class SplineCollapsed(NamedTuple):
     def _dense(self) -> Tensors:
         """G and the columns as matrices, in the order of all features.
 
-        :raises ValueError: If they are too many.
+        :raises ValueError: If the features are too many.
         """
         splines, count = self.sums.splines, len(self.sums.splines.order)
         check_dense(count, "splines")
@@ -106,13 +106,13 @@ class WeightsQ:
     """The posterior of the weights of all latent GPs, splines first, as arrays.
 
     :param features: The features.
-    :param incomplete: Which features have a kernel that does not end with them, splines first.
+    :param incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     :param prior: Kuu.
     :param inverse: The stencil of the inverse of the splines' Kuu; None if no feature is
         incomplete.
-    :param latents: G, ``Kuf (Y - m)`` and the noise variance, for all outputs or of each.
+    :param latents: G, ``Kuf (Y - m)`` and the noise variance, for all outputs or for each.
     :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
-    :ivar factors: The factor of the precision P, for all outputs or of each.
+    :ivar factors: The factor of the precision P, for all outputs or for each.
     :ivar means: The mean of the weights, ``[M + B, P]``.
     """
 
@@ -137,41 +137,41 @@ class WeightsQ:
         return [factor.inverse_band() for factor in self.factors]
 
     def arrays(self) -> list[Array]:
-        """The means, and stencils, borders and corners of ``P^{-1} - Kuu^{-1}``, Kuu being that of
-        incomplete features."""
+        """The means, and the stencils, borders and corners of ``P^{-1} - Kuu^{-1}``, where Kuu is
+        for the incomplete features alone."""
         inverses = self._inverses
         if self._inverse is not None:
             prior = self._inverse_of_prior(self._inverse)
             inverses = [inverse + prior * -1.0 for inverse in inverses]
         return [self.means, *(np.stack(part) for part in zip(*inverses, strict=True))]
 
-    def _inverse_of_prior(self, of_splines: Array) -> Arrow:
+    def _inverse_of_prior(self, spline_inverse: Array) -> Arrow:
         is_spline, is_other = np.split(self._incomplete, [self._order.size])
         corner: Array = np.linalg.inv(self._prior.corner)
         corner *= is_other * is_other[:, None]
-        return Arrow.without_border(of_splines * float(is_spline[0]), corner)
+        return Arrow.without_border(spline_inverse * float(is_spline[0]), corner)
 
     def covariances(self, features: Array) -> Array:
         """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M + B, n]``, ``[L, n, n]``."""
-        of_prior = self._prior.root().solve(features * self._incomplete[:, None])
+        prior_half = self._prior.root().solve(features * self._incomplete[:, None])
         halves = [factor.solve(features) for factor in self.factors]
         covariances: Array = np.stack([half.T @ half for half in halves])
-        return covariances - of_prior.T @ of_prior
+        return covariances - prior_half.T @ prior_half
 
     def kl(self) -> float:
         """The KL divergence from the prior, of all latent GPs."""
         order, prior = self._order, self._prior
-        of_prior, total = prior.root().log_determinant(), 0.0
+        prior_log, total = prior.root().log_determinant(), 0.0
         for factor, mean, inverse in zip(self.factors, self.means.T, self._inverses, strict=True):
             splines, others = np.split(mean[:, None], [order.size])
             moments = inverse.stencil + order.products(splines, splines)  # E[w w^T]
             total += np.sum(moments * prior.stencil)
             total += np.sum((inverse.corner + others @ others.T) * prior.corner)
-            total += 2 * (factor.log_determinant() - of_prior) - len(mean)
+            total += 2 * (factor.log_determinant() - prior_log) - len(mean)
         return float(total / 2)
 
     def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, ``[S, M + B, P]``: of one solve each."""
+        """Draw weights, ``[S, M + B, P]``, by one solve each."""
         size, count = self.means.shape
         noise = rng.standard_normal([count, size, num_samples])
         factors = self.factors * (count // len(self.factors))
@@ -182,9 +182,9 @@ class WeightsQ:
 
 
 class SplineQ(Q):
-    """The posterior of the weights of all latent GPs, from tensors, which may be those of a graph.
+    """The posterior of the weights of all latent GPs, from tensors, also those of a graph.
 
-    :ivar incomplete: Which features have a kernel that does not end with them, splines first.
+    :ivar incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     """
 
     def __init__(self, sums: Any, latents: Latents) -> None:
@@ -207,9 +207,9 @@ class SplineQ(Q):
         return self._solved(*(np.asarray(part) for part in self._inputs))
 
     def _solved(self, *arrays: Array) -> WeightsQ:
-        (stencil, corner, *inverses), of_latents = arrays[: self._start], arrays[self._start :]
-        size = len(of_latents) // self._num_latents
-        parts = [of_latents[k : k + size] for k in range(0, len(of_latents), size)]
+        (stencil, corner, *inverses), latent_arrays = arrays[: self._start], arrays[self._start :]
+        size = len(latent_arrays) // self._num_latents
+        parts = [latent_arrays[k : k + size] for k in range(0, len(latent_arrays), size)]
         latents = [(Arrow(*part[:3]), part[3], part[4]) for part in parts]
         prior = Arrow.without_border(stencil, corner)
         inverse = inverses[0] if inverses else None
@@ -263,7 +263,7 @@ class SplineQ(Q):
         arguments: Sequence[tf.Tensor],
         shapes: Sequence[Sequence[Any]],
     ) -> list[tf.Tensor]:
-        """What a function of the posterior and of arrays returns, also in a graph.
+        """The results of a function of the posterior and of arrays, also in a graph.
 
         :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
         """

@@ -1,9 +1,9 @@
-"""Sums of splines on a grid, alone or beside dense features: of which few are nonzero in a row.
+"""Sums of splines on a grid, few of which are nonzero in a row, alone or with dense features.
 
-Nothing of size M^2 is made of M splines. In weights w, ``f = phi^T w``, the prior has the precision
-Kuu and the posterior ``P = Kuu + G / s``, ``G = Kuf Kfu``: sparse matrices, which dense features of
-other blocks border (:mod:`interdomain.linalg.arrow`). The terms of the bound are those of dense
-sums, with ``det B = det P / det Kuu`` and ``c`` such that ``|c|^2 = |P^{-1/2} Kuf (Y - m) / s|^2``.
+M splines need no matrix of size M^2. The weights w of ``f = phi^T w`` have the prior precision Kuu
+and the posterior precision ``P = Kuu + G / s``, ``G = Kuf Kfu``. Both are sparse, with a border of
+dense features of other blocks (:mod:`interdomain.linalg.arrow`). The terms of the bound are those
+of dense sums, with ``det B = det P / det Kuu`` and ``|c|^2 = |P^{-1/2} Kuf (Y - m) / s|^2``.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from .spline_posterior import SplinePosterior
 from .spline_q import SplineCollapsed, SplineQ
 
 _MUCH, _LITTLE = 0.1, 1e-4
-"""Shares of the prior variance that splines leave."""
+"""Unexplained shares of the prior variance above and below which splines give a warning."""
 
 _FEW = 0.01
-"""The share that splines leave which are recommended in place of narrower ones."""
+"""The unexplained share of the wider splines that a warning recommends."""
 
 _ENTRIES = 2**23
-"""Numbers that are gathered at a time."""
+"""The count of numbers that are gathered at a time."""
 
 _ROUNDING = 1e-6
-"""Relative errors of predictions."""
+"""The relative error of predictions above which a model warns."""
 
 
 class Splines(FeatureStructure):
     """The splines of a model, and the dense features of its other blocks.
 
-    Of several blocks of splines one is sparse.
+    Only one of several blocks of splines is sparse.
 
     :param blocks: The blocks of features.
     :param number: The number of the block of sparse splines.
     :ivar grid: The splines.
-    :ivar order: The places of the splines among all features, and of the others, ``[M + B]``.
+    :ivar order: The places among all features of the splines, then of the others, ``[M + B]``.
     """
 
     def __init__(self, blocks: Sequence[Block], number: int) -> None:
@@ -70,10 +70,10 @@ class Splines(FeatureStructure):
 
     @property
     def entries(self) -> int:
-        """The numbers of a sum of products."""
+        """The count of numbers in a sum of products."""
         border = len(self.order) - self.grid.size
-        of_stencil: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
-        return of_stencil + len(self.order) * border
+        stencil_entries: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
+        return stencil_entries + len(self.order) * border
 
     def sums(self, features: Any) -> SplineSums:
         return SplineSums(features, self)
@@ -83,14 +83,14 @@ class Splines(FeatureStructure):
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of which variances are computed: entries of the splines of a cell are gathered."""
-        of_row = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
-        return max(_ENTRIES // of_row, 1)
+        """The rows whose variances are computed at a time, which gather entries of stencils."""
+        row_entries = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
+        return max(_ENTRIES // row_entries, 1)
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
-        """Warn if the splines leave much of the prior, or so little that it cannot be charged.
+        """Warn if splines leave much of the prior unexplained, or so little that rounding matters.
 
-        :param incomplete: Which features have a kernel that does not end with them.
+        :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
         splines: Any
         splines, kernel = as_family(*self._splines)
@@ -137,20 +137,20 @@ class Splines(FeatureStructure):
         """The sums of features with weights ``[S, M + B, L]``, splines first, ``[S, n, L]``."""
         X, size = self.grid.in_box(X), self.grid.size
         numbers, values = self.grid(X)
-        of_rows = tf.gather(weights[:, :size], numbers, axis=1)
-        sums = tf.einsum("nq,snql->snl", values, of_rows)
+        row_weights = tf.gather(weights[:, :size], numbers, axis=1)
+        sums = tf.einsum("nq,snql->snl", values, row_weights)
         return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
-        """How many numbers :meth:`values` holds for each row."""
+        """The count of numbers that :meth:`values` holds for each row."""
         samples, _, latents = map(int, weights.shape)
-        of_cell = int((self.grid.degree + 1) ** len(self.grid.shape))
-        return samples * latents * (of_cell + len(self.order) - self.grid.size)
+        cell_entries = int((self.grid.degree + 1) ** len(self.grid.shape))
+        return samples * latents * (cell_entries + len(self.order) - self.grid.size)
 
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
     ) -> tuple[Array, Array]:
-        """Sums over rows in the domains, of features and further columns.
+        """Weighted sums over rows in the domains, of products of features and further columns s.
 
         :param weights: ``[n, L]``.
         :param columns: ``[n, H]``.
@@ -168,13 +168,15 @@ class Splines(FeatureStructure):
         for stencil, w in zip(self.grid.gram(numbers, values, weights), weights.T, strict=True):
             weighted = border * w[:, None]
             packed.append(Arrow(stencil, splines.T @ weighted, weighted.T @ border).packed())
-        of_features, of_columns = np.split(border.T @ targets, [len(self.order) - self.grid.size])
+        feature_products, column_products = np.split(
+            border.T @ targets, [len(self.order) - self.grid.size]
+        )
         products = np.empty([len(self.order), targets.shape[1]])
-        products[self.order] = np.concatenate([splines.T @ targets, of_features])
-        return np.stack(packed), np.concatenate([products, of_columns])
+        products[self.order] = np.concatenate([splines.T @ targets, feature_products])
+        return np.stack(packed), np.concatenate([products, column_products])
 
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
-        """Kuu of the splines, and Kuu of the others, in float64."""
+        """Kuu of the splines, and Kuu of the other features, in float64."""
         jitter = gpflow.config.default_jitter()
         splines = Kuu_operator(*self._splines)
         others = [Kuu_operator(*block, jitter=jitter) for block in self._others]
@@ -189,14 +191,14 @@ def _numbers(num: tuple[int, ...]) -> str:
 
 
 class SplineSums(Sums):
-    """Sums of products as one vector, of an :class:`.Arrow`: they add up, are saved, and serve as
-    the sites of a model as dense sums do.
+    """Sums of products as the vector of an :class:`.Arrow`. Like dense sums, they can be added,
+    saved and used for the sites of a model.
 
     :ivar splines: The features.
     """
 
     rows_at_once = 2**17
-    """A stencil costs much that does not depend on the rows: fewer rows at once take longer."""
+    """A stencil has a large cost for any number of rows: fewer rows at once take longer."""
 
     def __init__(self, features: Any, splines: Splines) -> None:
         super().__init__(features)
@@ -220,7 +222,7 @@ class SplineSums(Sums):
         (gram,), products = self.splines.products(rows, targets[:, -1:], none, targets)
         return {"gram": gram, "products": products, **sums}
 
-    def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
+    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
         """The sums have no gradients."""
         columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
         weights, shifts = (np.transpose(part) for part in (precisions, shifts))
@@ -246,7 +248,7 @@ class SplineSums(Sums):
         return Arrow.without_border(splines.stencil().numpy(), corner).packed()
 
     def prior(self) -> tuple[KroneckerBanded, StructuredOperator]:
-        """Kuu of the splines, and Kuu of the others."""
+        """Kuu of the splines, and Kuu of the other features."""
         return self.splines.Kuu()
 
     def finish(

@@ -24,27 +24,27 @@ _REFERENCE = "reference of Y"
 class SufficientStatistics:
     """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
 
-    They are made by ``StructuredSGPR.statistics`` and ``StructuredSGPR.accumulate``.
-    Statistics of different rows can be added, and those of some of the rows taken away::
+    ``StructuredSGPR.statistics`` and ``StructuredSGPR.accumulate`` return them. Statistics of
+    different rows can be added, and statistics of some of the rows can be subtracted::
 
         model.statistics + model.accumulate((X_tuesday, Y_tuesday))
         SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
         model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
 
-    Statistics record what the features are and the values of the parameters that these depend on,
-    so that a model with other features raises an error.
+    Statistics contain a description of the features and the values of the parameters that the
+    features depend on. A model with other features raises an error.
 
     :ivar num_rows: The number N of rows.
-    :ivar sums: The sums by name, in float64; rows of weight w enter them with the factor w. With
+    :ivar sums: The sums by name, in float64; a row of weight w enters with the factor w. A row has
         features ``phi = Kuf[:, n]`` and targets ``t_n = (y_n, h_n)``, where h are the columns of
-        the mean function (a one; for a linear mean x and a one): "gram" of ``phi phi^T`` (of
-        splines and of groups a vector of the numbers that are not zero), "products" of ``phi
-        t^T``, "targets" of ``t t^T``, and "diagonal" of the terms of ``K(x_n, x_n)``. Where
-        rows have weights, "log_weights" is the sum of ``log w_n``; without it all weights are one.
-    :ivar description: What the features are.
+        the mean function (a one; for a linear mean x and a one). "gram" is the sum of ``phi phi^T``
+        (for splines and groups, a vector of the nonzero numbers). "products" is for ``phi t^T``,
+        "targets" for ``t t^T``, and "diagonal" for the terms of ``K(x_n, x_n)``. If rows have
+        weights, "log_weights" is the sum of ``log w_n``; without it all weights are one.
+    :ivar description: A description of the features.
     :ivar parameters: The values of the parameters that the features depend on, by name.
-    :ivar reference: What is subtracted from ``y_n`` in the sums, ``[P]``: zero, or the level of Y
-        where this is far from zero, so that squares of it do not cancel.
+    :ivar reference: The level that the sums subtract from ``y_n``, ``[P]``: zero, or the mean of Y
+        if it is far from zero, so that squares do not cancel.
     """
 
     num_rows: int
@@ -66,16 +66,16 @@ class SufficientStatistics:
     def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics of the rows of both.
 
-        :raises ValueError: If they are of different features.
+        :raises ValueError: If the features differ.
         """
         total: SufficientStatistics = self._combined(other, 1)
         return total
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
-        """The statistics without the rows of ``other``, which must be among these rows: of others
-        nothing is known but their number.
+        """The statistics without the rows of ``other``, which must be among these rows. Only the
+        numbers of rows can be checked.
 
-        :raises ValueError: If they are of different features, or ``other`` has more rows.
+        :raises ValueError: If the features differ, or ``other`` has more rows.
         """
         rest: SufficientStatistics = self._combined(other, -1)
         if rest.num_rows < 0:
@@ -86,11 +86,10 @@ class SufficientStatistics:
         return rest
 
     def all_reduce(self, strategy: tf.distribute.Strategy) -> SufficientStatistics:
-        """The sum of the statistics of all workers of a strategy, the same on each of them.
+        """The sum of the statistics of all workers of a strategy, equal on each worker.
 
-        Every worker takes the statistics of its own part of the rows, with a model of the same
-        features and parameter values, and calls this. The sum is what one process would have found
-        in all rows::
+        Every worker computes the statistics of its own rows, with a model of the same features and
+        parameter values, and calls this method. The sum is the statistics of all rows::
 
             statistics = StructuredSGPR(rows_of_this_worker, kernel, harmonics).statistics
             model = StructuredSGPR(statistics.all_reduce(strategy), kernel, harmonics)
@@ -100,15 +99,15 @@ class SufficientStatistics:
         """
         key = self.checksum() % 2**20  # so that sums of squares are exact
 
-        def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
+        def replica_sums(*arrays: tf.Tensor) -> list[tf.Tensor]:
             context = tf.distribute.get_replica_context()
             return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
 
-        run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
+        run = compiled(lambda *arrays: strategy.run(replica_sums, args=arrays))
 
         def reduced(*arrays: Any) -> list[Array]:
             tensors = run(*(tf.constant(array, tf.float64) for array in arrays))
-            # All replicas of a worker have brought its sums.
+            # Each replica of a worker has added the worker's sums.
             local = [strategy.experimental_local_results(tensor) for tensor in tensors]
             return [results[0].numpy() / len(results) for results in local]
 
@@ -129,8 +128,8 @@ class SufficientStatistics:
         return replace(own, num_rows=int(num_rows), sums=named)
 
     def _from(self, reference: Array) -> SufficientStatistics:
-        """The statistics of the same rows with another reference: ``(y - r', h)`` is a linear
-        function of ``(y - r, h)``, as the last column of h is one."""
+        """The statistics of the same rows with another reference r'. ``(y - r', h)`` is a linear
+        function of ``(y - r, h)``, because the last column of h is one."""
         transform = np.eye(len(self.sums["targets"]))
         transform[-1, : self.columns[1]] += self.reference - reference
         sums = dict(self.sums)
@@ -156,7 +155,7 @@ class SufficientStatistics:
     def difference(
         self, description: Mapping[str, Any], parameters: Mapping[str, Array]
     ) -> str | None:
-        """What differs first between these features and others, in words; None if nothing does."""
+        """The first difference between these features and others, in words; None if they agree."""
         for name in {**self.description, **description}:
             was, now = (part.get(name, "not there") for part in (self.description, description))
             if was != now:
@@ -168,7 +167,7 @@ class SufficientStatistics:
 
         An interrupted write leaves the previous file as it was.
 
-        :raises ValueError: If there is something at the path that is no file.
+        :raises ValueError: If something other than a file is at the path.
         """
         header = {
             "num_rows": self.num_rows,
@@ -176,7 +175,7 @@ class SufficientStatistics:
             "description": dict(self.description),
             "parameters": list(self.parameters),
         }
-        if np.any(self.reference):  # earlier versions refuse features of a description they lack
+        if np.any(self.reference):  # earlier versions refuse a description that they lack
             reference = np.broadcast_to(self.reference, [self.columns[1]])
             header["description"] = {**self.description, _REFERENCE: reference.tolist()}
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
@@ -185,10 +184,10 @@ class SufficientStatistics:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
-        """Read what :meth:`save` wrote.
+        """Read statistics from a file that :meth:`save` wrote.
 
-        :raises ValueError: If the file holds something else, or is damaged (it has checksums of its
-            arrays), or its numbers cannot be those of rows; the message names the file.
+        :raises ValueError: If the file has other contents, is damaged (it has checksums of its
+            arrays), or has numbers that cannot be sums over rows; the message names the file.
         """
         try:
             with np.load(path, allow_pickle=False) as archive:
@@ -216,14 +215,14 @@ class SufficientStatistics:
             ) from error
 
     def checksum(self) -> int:
-        """A number that is the same for statistics of the same features and parameters."""
+        """A checksum of the features' description and parameters."""
         values = b"".join(np.asarray(value).tobytes() for value in self.parameters.values())
         return zlib.crc32(
             json.dumps([*self.description.items(), *self.parameters]).encode() + values
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
-        """The same object: statistics never change, and may be large."""
+        """This object itself: statistics never change, and may be large."""
         return self
 
 

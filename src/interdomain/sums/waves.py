@@ -1,4 +1,4 @@
-"""Sums of waves of a box: from tables of a few numbers, which nonuniform FFTs make of the rows."""
+"""Sums of waves of a box, read from small tables into which nonuniform FFTs sum the rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .protocol import Latents, Q, Sums, Tensors
 from .whitened_waves import WhitenedWaves
 
 FEWEST = (16, 64, 128)
-"""Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
+"""The least numbers of waves in one, two and three columns for which nonuniform FFTs are faster."""
 
 _LEAST_VARIANCE = 1e-12
-"""A predicted variance that is a smaller share of the largest one is rounding."""
+"""The least share of the largest predicted variance; a smaller variance is rounding."""
 
 
 class Waves(FeatureStructure):
@@ -44,7 +44,7 @@ class Waves(FeatureStructure):
         return WhitenedWaves(features, weights, self.waves)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Waves | None:
-        """The waves of all blocks, if they are waves of one box."""
+        """The waves of all blocks, if they are waves of one box; None otherwise."""
         parts = [structure_of(*block) for block in blocks]
         waves = [part.waves for part in parts if isinstance(part, Waves)]
         if len(waves) < len(parts) or not all(map(waves[0].is_of_box, waves)):
@@ -73,14 +73,13 @@ class Waves(FeatureStructure):
 
 
 class WaveSums(DenseSums):
-    """Sums that are looked up in tables: of some rows tables stand for the sums of products, and
-    add up.
+    """Sums that are read from tables: batches add up tables in place of sums of products.
 
     :param tables: The tables of the waves.
     """
 
     rows_at_once = 2**17
-    """A table costs much that does not depend on the rows: fewer rows at once take longer."""
+    """A table has a large cost that does not depend on the rows: fewer rows at once take longer."""
 
     def __init__(self, features: Any, tables: WaveTables) -> None:
         super().__init__(features)
@@ -88,7 +87,7 @@ class WaveSums(DenseSums):
         self._targets = compiled(features.target_sums, input_signature=features.signature())
 
     def variables(self) -> tuple[tf.Variable, ...]:
-        """Waves depend on no parameter, and their graph takes long to trace."""
+        """The targets' variables: waves depend on no parameter, and tracing them takes long."""
         return tuple(self._targets.get_concrete_function().graph.variables)
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
@@ -105,18 +104,18 @@ class WaveSums(DenseSums):
     rows = Sums.rows
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        """Tables, and what the columns of the mean function have in common with each other and the
-        sites, as a vector for each latent GP."""
+        """Tables, and products of the columns of the mean function with each other and with the
+        shifts, as a vector for each latent GP."""
         latents = len(precisions)
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
         weighted = precisions[:, None] * columns.T
         strengths = np.concatenate([*weighted, shifts])
         tables = self.tables.table(rows.numpy(), strengths.T)
-        of_latents = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
+        latent_tables = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
         others = (weighted @ columns).reshape(latents, -1), shifts @ columns
-        pairs = zip(of_latents, others, strict=True)
-        of_precisions, of_shifts = (np.concatenate(pair, axis=1) for pair in pairs)
-        return of_precisions, of_shifts
+        pairs = zip(latent_tables, others, strict=True)
+        precision_sums, shift_sums = (np.concatenate(pair, axis=1) for pair in pairs)
+        return precision_sums, shift_sums
 
     def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
         return (
@@ -143,7 +142,7 @@ class WaveSums(DenseSums):
 
     def predictions_of_many(self, latents: Latents) -> Callable[..., Tensors]:
         q = self.q(latents)
-        _ = q.tables  # now, as the function may be called in a graph
+        _ = q.tables  # computed now: the function may be called in a graph
         return q.predict_f
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -152,38 +151,38 @@ class WaveSums(DenseSums):
 
 
 class WaveQ(Q):
-    """The posterior of the weights of waves, whose mean and variance are sums of waves: they take
-    O(M^2) once and O(log M) a row."""
+    """The posterior of the weights of waves. The mean and variance of f are sums of waves, which
+    take O(M^2) once and O(log M) a row."""
 
     @cached_property
     def tables(self) -> Tables:
-        """The tables of the mean and of the variance of each latent GP, the latter less the prior
-        variance that features leave."""
+        """The tables of the mean and of the variance of each latent GP. The variance lacks the
+        prior variance that features leave unexplained."""
         sums = cast(WaveSums, self.sums)
-        of_Kuu = sums.prior()
+        prior = sums.prior()
         mean, *roots = (
-            of_Kuu.solve(part, adjoint=True).numpy()
+            prior.solve(part, adjoint=True).numpy()
             for part in (self.whitened[0], *self.whitened[1])
         )
         products = [root @ root.T for root in roots]
         incomplete = sums.features.incomplete
         if np.any(incomplete):
-            inverse = of_Kuu.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
+            inverse = prior.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
             explained = (inverse.T * incomplete) @ inverse
             products = [product - explained for product in products]
-        variances = map(sums.tables.of_products, products)
-        return np.stack([*map(sums.tables.of_weights, mean.T), *variances])
+        variances = map(sums.tables.quadratic_table, products)
+        return np.stack([*map(sums.tables.linear_table, mean.T), *variances])
 
     def predict_f(
         self, Xnew: tf.Tensor, full_cov: bool = False, full_output_cov: bool = False
     ) -> Tensors:
-        """Mean and variance of f at rows, ``[n, P]``, without gradients."""
+        """The mean and variance of f at rows, ``[n, P]``, without gradients."""
         assert not (full_cov or full_output_cov)
         X = tf.convert_to_tensor(Xnew, gpflow.default_float())
         return self.at(X, self.sums.features.terms_of(X))
 
     def at(self, X: tf.Tensor, terms: tf.Tensor) -> Tensors:
-        """The moments of rows whose terms of the prior variance are known, ``[T, n]``."""
+        """The mean and variance of f at rows with known terms of the prior variance, ``[T, n]``."""
         features, tables, number = self.sums.features, self.tables, self.whitened[0].shape[1]
         rows = cast(WaveSums, self.sums).tables
         both = numpy_function(lambda X: rows.at(X, tables).T, [X], tf.float64)

@@ -1,7 +1,7 @@
 """Sums over rows that are whitened by their neighbours: dense sums of weighted rows.
 
-A pass multiplies in SciPy's BLAS: the symmetric product of the whitened features takes a fraction
-of the time there that it takes in TensorFlow. Graphs, which have gradients, use TensorFlow alone.
+A pass uses SciPy's BLAS, where the symmetric product of the whitened features takes a fraction of
+TensorFlow's time. Graphs, which have gradients, use TensorFlow alone.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ Weights: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 class WhitenedSums(DenseSums):
-    """Sums over rows that neighbours make independent of each other, of variance one.
+    """Sums over rows that are independent with variance one, given their neighbours.
 
-    With weights w of the neighbours and the row itself, a row has the features ``psi = sum_j w_j
-    phi_j`` and the targets ``sum_j w_j t_j``. The sums have one more entry, "log_variances": the
-    sum of ``log 2 pi d`` for the variances d of the rows before they were scaled.
+    With weights w of the neighbours and the row itself, a row has the features
+    ``psi = sum_j w_j phi_j`` and the targets ``sum_j w_j t_j``. The sums have one more entry,
+    "log_variances": the sum of ``log 2 pi d`` for the variances d of the rows before they were
+    scaled.
 
-    :param weights: Function of rows X ``[U, D]`` and of the places of neighbours and row among
-        these, ``[B, m + 1]``: weights ``[B, m + 1]``, ``log d`` ``[B]``, and the places, valid ones
-        where there is no neighbour.
+    :param weights: Function of rows X ``[U, D]`` and of the places of neighbours and row in X,
+        ``[B, m + 1]``. It returns weights ``[B, m + 1]``, ``log d`` ``[B]``, and places, all valid.
     """
 
     def __init__(self, features: Any, weights: Callable[..., Weights]) -> None:
         self._weights = weights
         super().__init__(features)
         signature = features.signature()
-        self._of_targets = compiled(self._of_targets_in_graph, input_signature=signature)
+        self._target_terms = compiled(self._target_terms_in_graph, input_signature=signature)
         self._features_of = compiled(self._features_in_graph, input_signature=signature[:1])
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
-        """The sums over one batch of rows; of "gram" the lower triangle alone."""
+        """The sums over one batch of rows; only the lower triangle of "gram" is used."""
         dtype = gpflow.default_float()
-        parts = self._of_targets(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
+        parts = self._target_terms(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
         weights, log_variances, places, targets = (part.numpy() for part in parts)
         rows, to_features = self.basis(X)
         psi, targets = (combined(weights, places, some) for some in (rows, targets))
@@ -62,8 +62,8 @@ class WhitenedSums(DenseSums):
         }
 
     def basis(self, X: Array) -> tuple[Array, Array | None]:
-        """K functions at rows X ``[U, D]``, ``[U, K]``; and the matrix ``[K, M]`` that makes the
-        features of them, None if they are the features."""
+        """K functions at rows X ``[U, D]``, ``[U, K]``, and the matrix ``[K, M]`` that maps them to
+        the features; None if the functions are the features."""
         rows: Array = self._features_of(tf.constant(X, gpflow.default_float())).numpy()
         return rows, None
 
@@ -71,7 +71,7 @@ class WhitenedSums(DenseSums):
         return {**added, "gram": _symmetric(added["gram"])}
 
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        weights, log_variances, places, targets = self._of_targets_in_graph(X, Y, *more)
+        weights, log_variances, places, targets = self._target_terms_in_graph(X, Y, *more)
         size, rows = self.features.num_inducing, [self._features_in_graph(X), targets]
         whitened = combine(weights, places, tf.concat(rows, axis=1))
         psi, targets = whitened[:, :size], whitened[:, size:]
@@ -83,7 +83,7 @@ class WhitenedSums(DenseSums):
             "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
         }
 
-    def _of_targets_in_graph(
+    def _target_terms_in_graph(
         self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
         """The three results of the function of weights, and the targets of the rows before they are
@@ -94,15 +94,15 @@ class WhitenedSums(DenseSums):
 
     def _features_in_graph(self, X: tf.Tensor) -> tf.Tensor:
         """The features of the rows before they are whitened, ``[U, M]`` in float64."""
-        Kuf, *_ = self.features.of_rows(X)
+        Kuf, *_ = self.features.row_features(X)
         return tf.cast(tf.linalg.matrix_transpose(Kuf), tf.float64)
 
     def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The features ``psi`` of whitened rows, ``[B, M]`` in float64, which may be anywhere.
+        """The features ``psi`` of whitened rows, ``[B, M]`` in float64; rows may lie anywhere.
 
         :param X: Neighbours and rows, ``[U, D]``.
         :param weights: ``[B, m + 1]``.
-        :param places: Where neighbours and row are among X, ``[B, m + 1]``.
+        :param places: The places of neighbours and row in X, ``[B, m + 1]``.
         """
         features = Kuf(self.features.inducing_variable, self.features.kernel, X)
         features = tf.ensure_shape(features, [self.features.num_inducing, None])
@@ -117,10 +117,10 @@ def _symmetric(lower: Array) -> Array:
 
 
 def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Sums of some rows with weights, ``[B, K]``: a sparse matrix times these rows.
+    """Weighted sums of rows, ``[B, K]``: a sparse matrix times the rows.
 
     :param weights: ``[B, n]``.
-    :param places: Which rows, ``[B, n]``.
+    :param places: The places of the rows, ``[B, n]``.
     :param rows: ``[U, K]``.
     """
     size = tf.shape(places, out_type=tf.int64)
@@ -132,7 +132,7 @@ def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor
 
 
 def combined(weights: Array, places: IntArray, rows: Array) -> Array:
-    """The sums of :func:`combine` as an array: SciPy's product takes a tenth of the time."""
+    """The sums of :func:`combine` as an array, by SciPy in a tenth of TensorFlow's time."""
     count, number = places.shape
     starts = np.arange(0, count * number + 1, number)
     parts = weights.ravel(), places.ravel(), starts

@@ -1,4 +1,4 @@
-"""Sums over rows that are whitened by their neighbours, of intercepts of groups: sparse ones."""
+"""Sparse sums of intercepts of groups, over rows that are whitened by their neighbours."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .whitened import Weights, WhitenedSums, combine
 
 
 class WhitenedGroupSums(WhitenedSums):
-    """Sums over whitened rows of intercepts: of a row with m neighbours at most m + 1 are nonzero
-    in each block.
+    """Sums of intercepts over whitened rows. In a row with m neighbours, at most m + 1 intercepts
+    of each block are nonzero.
 
-    Sums with gradients are those of dense features: see :meth:`in_graph`.
+    Sums with gradients use dense features: see :meth:`in_graph`.
 
     :param groups: The :class:`interdomain.sums.groups.Groups` of the features.
     """
@@ -92,14 +92,14 @@ class WhitenedGroupSums(WhitenedSums):
         size = tf.shape(indices, out_type=tf.int64)
         rows = tf.broadcast_to(tf.range(size[0])[:, None], size)
         shape = tf.stack([size[0], tf.constant(groups.size, tf.int64)])
-        of_groups = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
+        group_features = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
         if not len(groups.dense):
-            return of_groups
+            return group_features
         others = combine(weights, places, groups.others(X, in_domain=False))
-        # Their columns among all, by a product with few ones.
+        # A product with few ones puts them into the columns of all features.
         selection = np.zeros([len(groups.dense), groups.size])
         selection[np.arange(len(groups.dense)), groups.dense] = 1.0
-        return of_groups + tf.matmul(others, selection)
+        return group_features + tf.matmul(others, selection)
 
 
 def groups_of_neighbours(
@@ -109,7 +109,7 @@ def groups_of_neighbours(
 
     :param indices: The intercepts of single rows, ``[U, J]``.
     :param weights: ``[b, m + 1]``.
-    :param places: Which rows, ``[b, m + 1]``.
+    :param places: The places of the rows, ``[b, m + 1]``.
     """
     number = indices.shape[1]
     gathered, repeated = tf.gather(indices, places), tf.repeat(weights, number, axis=1)

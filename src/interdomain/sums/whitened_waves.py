@@ -14,10 +14,10 @@ from ..linalg.wave_tables import BoxWaves
 from .whitened import WhitenedSums
 
 _TOLERANCE = 1e-15
-"""The error of a wave in a box, in its amplitudes: rounding errors are as large."""
+"""The error of a wave in a box, relative to its amplitude: rounding errors are as large."""
 
 _FEW = 0.6
-"""The largest number of polynomials, as a share of that of features: above it they take longer."""
+"""The largest ratio of the numbers of polynomials and of features: more polynomials take longer."""
 
 _HIGHEST = 200
 """The highest degree that is tried."""
@@ -27,11 +27,11 @@ class WhitenedWaves(WhitenedSums):
     """Sums of waves over whitened rows, by the polynomials of each batch.
 
     The rows of a batch are near each other. In their box, with half widths h_d, a wave is a sum of
-    products of Chebyshev polynomials, by ``exp(i z y) = sum_k e_k i^k J_k(z) T_k(y)`` for ``-1 <= y
-    <= 1``, with ``e_0 = 1`` and ``e_k = 2`` (Abramowitz and Stegun 1964, 9.1.44-45). Products of
-    total degree n or less leave out at most ``2^D sum_{k > n} (s / 2)^k / k!`` of an amplitude, for
-    the largest sum s of a wave's phases ``z_d = w_d h_d``. The batch's sums are taken of K such
-    products in place of M waves, and one matrix ``[K, M]`` makes the waves' sums of them.
+    products of Chebyshev polynomials, by ``exp(i z y) = sum_k e_k i^k J_k(z) T_k(y)``. Here
+    ``-1 <= y <= 1``, ``e_0 = 1`` and ``e_k = 2`` (Abramowitz and Stegun 1964, 9.1.44-45). Products
+    of total degree n or less leave out at most ``2^D sum_{k > n} (s / 2)^k / k!`` of an amplitude,
+    for the largest sum s of a wave's phases ``z_d = w_d h_d``. A batch sums K such products in
+    place of M waves. One matrix ``[K, M]`` turns these sums into the sums of the waves.
 
     :param waves: The features.
     """

@@ -92,30 +92,30 @@ class EffectTerm(NamedTuple):
     def at(self, centred: Sequence[Array]) -> tuple[Array, Array]:
         """Mean and variance, each ``[N]``, by centred functions ``[1 + h, N]`` of each column."""
         products = np.ones([1, centred[0].shape[1]])
-        for functions, of_column in zip(self.functions.T, centred, strict=True):
-            products = products * of_column[functions]
+        for functions, values in zip(self.functions.T, centred, strict=True):
+            products = products * values[functions]
         spread = products.T @ self.root
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
         """The variances ``[S]`` of coefficients ``[n, S]`` under the measure of the columns."""
         gram = np.ones([1, 1])
-        for functions, of_column in zip(self.functions.T, self.columns, strict=True):
-            gram = gram * of_column.covariances[np.ix_(functions, functions)]
+        for functions, column in zip(self.functions.T, self.columns, strict=True):
+            gram = gram * column.covariances[np.ix_(functions, functions)]
         # Not negative but for rounding.
         return np.asarray(np.maximum(np.sum(coefficients * (gram @ coefficients), axis=0), 0.0))
 
 
 def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
     """Of each column of the table, over rows ``[N, D]``, as many functions as the features have."""
-    highest, of_columns = weights.features.highest_functions(), []
+    highest, results = weights.features.highest_functions(), []
     for k, (column, values) in enumerate(zip(weights.table.columns, rows.T, strict=True)):
         functions = _functions(column, highest.get(k, 0), values)
         means = np.mean(functions, axis=1)
         means[np.abs(means) < _ROUNDING] = 0.0
         centred = functions - means[:, None]
-        of_columns.append(ColumnFunctions(column, means, centred @ centred.T / len(values)))
-    return of_columns
+        results.append(ColumnFunctions(column, means, centred @ centred.T / len(values)))
+    return results
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
@@ -147,9 +147,9 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
         shape = len(functions), len(weights.mean)
         collect = coo_matrix((factors, (rows.ravel(), features)), shape=shape).tocsr()
         mean, root = collect @ weights.mean, collect @ weights.root
-        of_columns = tuple(columns[column] for column in effect)
+        effect_columns = tuple(columns[column] for column in effect)
         rest = left_over.get(effect, 0.0)
-        terms[effect] = EffectTerm(effect, of_columns, functions, mean, root, rest)
+        terms[effect] = EffectTerm(effect, effect_columns, functions, mean, root, rest)
     return terms
 
 

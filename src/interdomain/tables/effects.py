@@ -98,12 +98,12 @@ def effects(
     constant = terms.pop(())
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal([weights.root.shape[1], num_draws])
-    of_draws = [term.variances(term.mean[:, None] + term.root @ noise) for term in terms.values()]
-    draws = np.stack(of_draws, axis=1)
+    variances = [term.variances(term.mean[:, None] + term.root @ noise) for term in terms.values()]
+    draws = np.stack(variances, axis=1)
     total = np.sum(draws, axis=1, keepdims=True)
     shares = draws / np.where(total > 0, total, 1.0)
     totals = shares @ [[float(k in effect) for k in range(table.num_columns)] for effect in terms]
-    of_mean = [float(term.variances(term.mean[:, None])[0]) for term in terms.values()]
+    mean_variances = [float(term.variances(term.mean[:, None])[0]) for term in terms.values()]
     return Effects(
         effects=tuple(terms),
         names=tuple(effect_name(effect, table.names) for effect in terms),
@@ -116,7 +116,7 @@ def effects(
         total_shares=np.mean(totals, axis=0),
         total_share_deviations=np.std(totals, axis=0),
         variance_draws=draws,
-        variances_of_mean=np.array(of_mean),
+        variances_of_mean=np.array(mean_variances),
         _terms=tuple(terms.values()),
         _functions=tuple(functions),
         _table=table,

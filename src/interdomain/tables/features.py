@@ -120,16 +120,16 @@ class AdditiveFeatures(InterDomainInducingVariables):
         self.validate_kernel(kernel)
         X = kernel.seen(X)
         rows = tf.reshape(X, [-1, kernel.num_columns])
-        of_columns, first, start = [tf.ones_like(rows[:, 0])[None]], {}, 1
+        column_values, first, start = [tf.ones_like(rows[:, 0])[None]], {}, 1
         for number, highest in self.highest_functions().items():
             column = kernel.columns[number]
-            of_columns.append(column.functions(column.coordinates(rows[:, number]), highest))
+            column_values.append(column.functions(column.coordinates(rows[:, number]), highest))
             first[number] = start - 1  # where its function 0 would be
             start += highest
-        functions = tf.concat(of_columns, axis=0)
+        functions = tf.concat(column_values, axis=0)
         products = []
-        for order, of_order in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
-            numbers = [chosen + [first[k] for k in effect] for effect, chosen in of_order]
+        for order, parts in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
+            numbers = [chosen + [first[k] for k in effect] for effect, chosen in parts]
             places = np.concatenate(numbers)
             # Of the constant, the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)

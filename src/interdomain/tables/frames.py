@@ -38,9 +38,9 @@ def columns_of_table(
     level_names = None
     if is_frame(X):
         reader = TableReader.from_data(X)
-        X, of_frame, level_names = reader(X), list(reader.names or ()), reader.levels
-        if names is None and all(isinstance(name, str) for name in of_frame):
-            names = of_frame
+        X, frame_names, level_names = reader(X), list(reader.names or ()), reader.levels
+        if names is None and all(isinstance(name, str) for name in frame_names):
+            names = frame_names
     values = real_array("X", X, "a matrix [N, D]")
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
@@ -71,8 +71,8 @@ def columns_of_table(
 def numbers_of_table(X: TensorType, columns: Sequence[Column], names: Sequence[str]) -> Array:
     """See :meth:`interdomain.tables.Additive.encode`."""
     levels = [column.level_names for column in columns]
-    of_frame = list(getattr(X, "columns", ()))
-    reader = TableReader(names if set(of_frame) & set(names) else None, levels)
+    frame_names = list(getattr(X, "columns", ()))
+    reader = TableReader(names if set(frame_names) & set(names) else None, levels)
     numbers = reader(X)
     for place, _, found in reader.unknown_levels(X, numbers):
         warn(

@@ -222,12 +222,12 @@ class Additive(WholeRows):
             for column in effect:
                 place = self.lengthscale_place(effect, column)
                 if (place, column) not in known:
-                    known[place, column] = self._of_column(column, place, X, X2)
+                    known[place, column] = self._column_covariance(column, place, X, X2)
                 variance = variance * known[place, column]
             total = total + variance
         return total
 
-    def _of_column(
+    def _column_covariance(
         self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None
     ) -> tf.Tensor:
         """The kernel of one column with the lengthscale at a place, of all pairs of rows."""

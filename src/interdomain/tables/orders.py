@@ -35,12 +35,12 @@ def largest_orders(
             f"feature for each of its first waves and its levels, found {num_features}; pass more, "
             "or a kernel with fewer effects."
         )
-    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
+    wave_variances = kernel.wave_variances(max(num_features // 2, 1)).numpy()
     candidates: dict[Effect, IntArray] = {}
     order: list[tuple[bool, float, Effect]] = []
     for effect, variance in zip(kernel.effects, kernel.variances.numpy(), strict=True):
         count, wanted = max(num_features // sizes[effect], 1), (at_least or {}).get(effect, 1)
-        candidates[effect], shares = _candidates(kernel, effect, count, highest, of_waves)
+        candidates[effect], shares = _candidates(kernel, effect, count, highest, wave_variances)
         further = enumerate(shares[1:], start=1)
         order += [(number >= wanted, -share * variance, effect) for number, share in further]
     # First the waves that each effect has at least, then by the variance of a feature.
@@ -58,13 +58,13 @@ def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
 
 
 def _candidates(
-    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, of_waves: Array
+    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, wave_variances: Array
 ) -> tuple[IntArray, Array]:
     """The best waves, as many as ``count``, in decreasing order of the variance that a feature of
     them has in an effect of variance one; and that variance.
 
     :param most: The most periods in each column of the table.
-    :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
+    :param wave_variances: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
     """
     numeric = [k for k in effect if kernel.columns[k].num_levels is None]
     product = np.array(1 / math.prod(kernel.columns[k].num_levels or 1 for k in effect))
@@ -72,7 +72,7 @@ def _candidates(
         return np.zeros([1, 0], np.int64), product[None]
     highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
     for k in numeric:
-        waves = of_waves[kernel.lengthscale_place(effect, k)]
+        waves = wave_variances[kernel.lengthscale_place(effect, k)]
         product = np.multiply.outer(product, waves[: min(highest, most[k] if most else highest)])
     best = np.argsort(-product, axis=None, kind="stable")[:count]
     orders = np.stack(np.unravel_index(best, product.shape), axis=-1) + 1

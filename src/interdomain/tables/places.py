@@ -15,9 +15,9 @@ _LONGITUDES |= {"lon_deg", "londeg", "longdeg", "long_deg"}
 
 def named_places(names: Sequence[str]) -> tuple[int, int] | None:
     """The columns whose names are those of latitude and longitude, if there is one of each."""
-    of_columns = [name.strip().lower() for name in names]
+    labels = [name.strip().lower() for name in names]
     found = [
-        [place for place, name in enumerate(of_columns) if name in known]
+        [place for place, name in enumerate(labels) if name in known]
         for known in (_LATITUDES, _LONGITUDES)
     ]
     return (found[0][0], found[1][0]) if [len(places) for places in found] == [1, 1] else None

@@ -102,7 +102,7 @@ class Effects:
         X, batches = rows_with_all_columns(self._table, X), []
         for start in range(0, len(X), ROWS_OF_A_BATCH):
             batch = rows_of_table(self._table, X[start : start + ROWS_OF_A_BATCH])
-            centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
+            centred = [f.centred(x) for f, x in zip(self._functions, batch.T, strict=True)]
             batches.append([term.at([centred[k] for k in term.effect]) for term in self._terms])
         means, variances = np.moveaxis(np.concatenate(batches, axis=-1), 1, 0)
         return means.T, variances.T
@@ -124,9 +124,9 @@ class Effects:
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.shape[1] != len(columns):
             raise ValueError(f"values must be {form}, found shape {rows.shape}.")
-        of_column = dict(zip(columns, rows.T, strict=True))
+        column_values = dict(zip(columns, rows.T, strict=True))
         term = self._terms[number]
-        return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
+        return term.at([self._functions[k].centred(column_values[k]) for k in term.effect])
 
     def _encoded(self, columns: Effect, values: Any) -> Any:
         """Values of these columns with the numbers of levels in place of their names."""
@@ -173,12 +173,12 @@ class Effects:
         columns = min(3, len(chosen))
         rows = -(-len(chosen) // columns)
         figure = new_figure((4.2 * columns, 3.2 * rows))
-        of_one = []
+        axes = []
         for place, effect in enumerate(chosen, start=1):
             ax = self.plot_effect(effect, figure.add_subplot(rows, columns, place), label=label)
-            of_one += [ax] * (len(effect) == 1)
-        limits = [ax.get_ylim() for ax in of_one]
-        for ax in of_one:
+            axes += [ax] * (len(effect) == 1)
+        limits = [ax.get_ylim() for ax in axes]
+        for ax in axes:
             ax.set_ylim(np.min(limits), np.max(limits))
         return figure
 

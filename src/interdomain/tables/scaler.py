@@ -104,13 +104,13 @@ class TableScaler:
             if not low < high:
                 raise ValueError("X: no pixel varies; pass pixels that tell images apart.")
             self.shift, self.scale = (np.full(len(labels), v) for v in (low, high - low))
-        of_one_level = [
+        constant_names = [
             self._names[place]
             for place, shares in zip(self._others, self._shares, strict=True)
             if shares is not None and not len(shares)
         ]
         self.names = (*labels[varying], *(self._names[place] for place in self._groups))
-        self.left_out = (*of_one_level, *labels[~varying])
+        self.left_out = (*constant_names, *labels[~varying])
 
     def __call__(self, X: Any) -> Array:
         """The rows on the scales of the training rows, ``[N, K]``."""

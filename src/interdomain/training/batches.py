@@ -138,6 +138,6 @@ class DatasetBatches(Batches):
         return X, Y
 
 
-def types_of(likelihood: Any, of_targets: Any) -> tuple[Any, Any]:
+def types_of(likelihood: Any, target_type: Any) -> tuple[Any, Any]:
     """What X and Y are converted to, for targets of this type: see :func:`targets_type`."""
-    return gpflow.default_float(), targets_type(likelihood, of_targets).as_numpy_dtype
+    return gpflow.default_float(), targets_type(likelihood, target_type).as_numpy_dtype

@@ -77,15 +77,15 @@ def batches_of(
 
 def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
     """:raises ValueError: for other data than a model holds, or parts of them."""
-    kind, of_model = type(model).__name__, getattr(model, "data", None)
+    kind, model_data = type(model).__name__, getattr(model, "data", None)
     if batch_size is not None:
         raise ValueError(
             f"batch_size: a {kind} holds its data and is trained on all of them, found "
             f"{batch_size}; leave batch_size out."
         )
-    passed, held = (part if isinstance(part, (tuple, list)) else () for part in (data, of_model))
+    passed, held = (part if isinstance(part, (tuple, list)) else () for part in (data, model_data))
     same = len(passed) == len(held) > 0 and all(map(np.array_equal, passed, held))
-    if data is not None and data is not of_model and not same:
+    if data is not None and data is not model_data and not same:
         raise ValueError(
             f"data: a {kind} holds its data, and those passed are others; pass data=None, or build "
             "the model on the data you want."

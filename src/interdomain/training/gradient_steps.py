@@ -15,7 +15,7 @@ from gpflow.likelihoods import ScalarLikelihood
 
 from .._arguments import number
 from .._tracing import compiled
-from ..core.kept import kept
+from ..core.kept import build_once
 from . import losses
 from .batches import Batches
 from .natural_gradients import NaturalGradients, pairs_of
@@ -92,7 +92,7 @@ class GradientSteps:
 
         refs = tuple(variable.ref() for variable in self.variables)
         key = (optimizer, len(natural.variables), refs, signature, replicas.strategy)
-        built: tuple[Any, Step] = kept(self._model, "step", key, build)
+        built: tuple[Any, Step] = build_once(self._model, "step", key, build)
         return built
 
     def train(self, run: Run) -> Ending:
@@ -167,16 +167,16 @@ def _step_function(
 
     def step(sizes: tf.Tensor, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
         value, gradients = replicas.run(lambda *rows: gradients_of([*others, *in_q], rows), batch)
-        of_others, of_q = gradients[: len(others)], gradients[len(others) :]
-        new = natural.moved(of_q, sizes)
+        other_gradients, q_gradients = gradients[: len(others)], gradients[len(others) :]
+        new = natural.moved(q_gradients, sizes)
         finite = [_all_finite([value, *gradients, *new])]
         if means:
-            new = shortened(value, of_q, new, batch)
+            new = shortened(value, q_gradients, new, batch)
         with tf.control_dependencies(new):  # if they cannot be computed, nothing changes
             for variable, after in zip(in_q, new, strict=True):
                 variable.assign(after)
             if others:
-                replicas.run(lambda: apply(of_others))
+                replicas.run(lambda: apply(other_gradients))
                 finite.append(_all_finite(others))
         return value, tf.reduce_all(finite)
 

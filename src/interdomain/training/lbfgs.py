@@ -15,7 +15,7 @@ from scipy.optimize import OptimizeResult
 from .._arguments import Array
 from .._tracing import compiled, is_operation_by_operation
 from ..core.descriptions import checksum_of_rows
-from ..core.kept import kept
+from ..core.kept import build_once
 from . import losses
 from .batches import Batch
 from .losses import NumericalBreakdown
@@ -147,7 +147,7 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
     signature = flat, *specs
-    return kept(model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature))
+    return build_once(model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature))
 
 
 def fit_by_lbfgs(

@@ -76,9 +76,9 @@ def tensorflow_errors_as_breakdowns() -> Iterator[None]:
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        of_python = re.search(r"^ValueError: (.+)$", error.message, re.MULTILINE)
-        if of_python is not None:
-            raise ValueError(of_python[1]) from error
+        match = re.search(r"^ValueError: (.+)$", error.message, re.MULTILINE)
+        if match is not None:
+            raise ValueError(match[1]) from error
         for raised, reason in _RAISED_FOR_NAN.items():
             require(raised not in str(error), reason)
         raise

@@ -96,10 +96,10 @@ class Replicas:
 
     def mean(self, numbers: Sequence[float]) -> Array:
         """The mean over the replicas of numbers that each worker has."""
-        of_worker = np.array(numbers, np.float64)
+        array = np.array(numbers, np.float64)
         if self.alone or self.strategy is None:
-            return of_worker
-        return np.asarray(self._mean_of(tf.constant(of_worker)))
+            return array
+        return np.asarray(self._mean_of(tf.constant(array)))
 
     @functools.cached_property
     def _mean_of(self) -> Any:

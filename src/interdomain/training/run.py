@@ -86,11 +86,11 @@ class Run:
 
     def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
         """Remember values, by default the present ones, as good: those after this step."""
-        self.kept_step, self._kept = step, self.values() if values is None else values
+        self.kept_step, self._kept_values = step, self.values() if values is None else values
 
     def restore(self) -> None:
         """Give the variables the remembered values again."""
-        for variable, value in zip(self._variables, self._kept, strict=True):
+        for variable, value in zip(self._variables, self._kept_values, strict=True):
             variable.assign(value)
 
     def after_step(self, elbo: float, check: Callable[[], None] = lambda: None) -> Ending | None:

@@ -82,10 +82,10 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
                 f"{type(part).__name__} with lengthscales (or weight_variances) to match."
             )
             break
-    of_model = getattr(model, "likelihood", None)
-    if Y.ndim != 2 or _is_below_floor(of_model if likelihood is None else likelihood, Y):
+    model_likelihood = getattr(model, "likelihood", None)
+    if Y.ndim != 2 or _is_below_floor(model_likelihood if likelihood is None else likelihood, Y):
         return
-    if densities_of(of_model) is not Gaussian:
+    if densities_of(model_likelihood) is not Gaussian:
         return
     few: Array = X[:20].astype(gpflow.default_float())
     deviation = np.sqrt(np.mean(model.kernel(few, full_cov=False)))

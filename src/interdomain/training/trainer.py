@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from ..core.kept import kept
+from ..core.kept import build_once
 from .data_checks import Data, batches_of, check_columns
 from .gradient_steps import GradientSteps, Optimizer
 from .lbfgs import LBFGS
@@ -93,7 +93,7 @@ class LossTrainer(Trainer):
             )
         batches = batches_of(model, data, batch_size=batch_size, seed=plan.seed, strategy=strategy)
         columns = batches.columns
-        kept(model, "checked", columns, lambda: check_columns(model, columns))
+        build_once(model, "checked", columns, lambda: check_columns(model, columns))
         if batches.arrays is not None:  # of a Dataset, the first batch is looked at
             warn_of_data(model, *batches.arrays)
         method: LBFGS | GradientSteps

@@ -88,7 +88,9 @@ def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: str, group: str) -> 
     tolerance = {"rtol": 0, "atol": accuracy * scale}
     full, cross, diagonal = np.zeros((5, 5)), np.zeros((5, 4)), np.zeros(5)
     chosen = {0, 1, kernel.num_components - 1}  # for the oracle
-    of_cross, of_full = (group_values(plain, kernel.transform, X, points) for points in (X2, X))
+    cross_values, full_values = (
+        group_values(plain, kernel.transform, X, points) for points in (X2, X)
+    )
     for t, part in enumerate(kernel.kernels):
         K = part(X).numpy()
         np.testing.assert_array_equal(K, K.T)
@@ -97,9 +99,9 @@ def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: str, group: str) -> 
         full, cross = full + K, cross + part(X, X2)
         diagonal = diagonal + part(X, full_cov=False)
         if t in chosen:
-            expected = fourier_sum(of_cross, kernel.transform, kernel.frequencies[t])
+            expected = fourier_sum(cross_values, kernel.transform, kernel.frequencies[t])
             np.testing.assert_allclose(part(X, X2), expected, **tolerance)
-            expected = fourier_sum(of_full, kernel.transform, kernel.frequencies[t])
+            expected = fourier_sum(full_values, kernel.transform, kernel.frequencies[t])
             np.testing.assert_allclose(K, expected, **tolerance)
     np.testing.assert_allclose(full, plain(X), **tolerance)
     np.testing.assert_allclose(cross, plain(X, X2), **tolerance)
@@ -132,10 +134,10 @@ def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
 
         return tf.function(all_three, autograph=False).get_concrete_function()
 
-    of_sum, of_base, of_part = map(graph, (kernel, kernel.base_kernel, kernel.kernels[1]))
+    sum_graph, base_graph, part_graph = map(graph, (kernel, kernel.base_kernel, kernel.kernels[1]))
     for names in (("Exp",), ("MatMul",), ("Sqrt",)):
-        assert count_ops(of_sum, names) == count_ops(of_base, names)
-    assert len(of_part.graph.get_operations()) > len(of_base.graph.get_operations())
+        assert count_ops(sum_graph, names) == count_ops(base_graph, names)
+    assert len(part_graph.graph.get_operations()) > len(base_graph.graph.get_operations())
 
 
 def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
@@ -156,14 +158,14 @@ def test_gradients_of_parts(base: str) -> None:
     part, frequency, transform = kernel.kernels[1], kernel.frequencies[1], kernel.transform
     X, X2 = tf.Variable(inputs(3, num_columns)), tf.Variable(inputs(2, num_columns, seed=1))
 
-    def of_part() -> list[tf.Tensor]:
+    def part_values() -> list[tf.Tensor]:
         return [part(X, X2), part(X), part(X2, full_cov=False)]
 
-    def of_sums() -> list[tf.Tensor]:
+    def expected_values() -> list[tf.Tensor]:
         cross, full, other = (
             fourier_sum(group_values(plain, transform, *points), transform, frequency)
             for points in ((X, X2), (X, X), (X2, X2))
         )
         return [cross, full, tf.linalg.diag_part(other)]
 
-    assert_same_results(of_part, of_sums, [*kernel.trainable_variables, X, X2])
+    assert_same_results(part_values, expected_values, [*kernel.trainable_variables, X, X2])

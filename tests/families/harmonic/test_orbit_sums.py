@@ -70,10 +70,10 @@ def by_loops(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 
 
 def test_which_kernels_have_a_closed_form() -> None:
-    closed = *(kernel_class() for kernel_class in CLOSED), of_other_columns()
-    of_channels = ChannelAdditive([Matern32(), RationalQuadratic()], (2, 2))
+    closed = *(kernel_class() for kernel_class in CLOSED), sum_over_columns()
+    channel_sum = ChannelAdditive([Matern32(), RationalQuadratic()], (2, 2))
     mixed = Matern32() + RationalQuadratic()
-    for kernel in (*closed, Plain(), PlainSquaredExponential(), mixed, of_channels):
+    for kernel in (*closed, Plain(), PlainSquaredExponential(), mixed, channel_sum):
         assert (radial_terms(kernel) is not None) == (kernel in closed)
 
 
@@ -81,7 +81,7 @@ def ard(kernel_class: type[Kernel]) -> Callable[[], Kernel]:
     return lambda: kernel_class(variance=1.4, lengthscales=[0.6, 1.1, 0.9])
 
 
-def of_other_columns() -> Kernel:
+def sum_over_columns() -> Kernel:
     """A sum of kernels that see different columns, one with a lengthscale for each."""
     matern = Matern32(variance=0.7, lengthscales=[0.6, 1.1], active_dims=[2, 0])
     return matern + SquaredExponential(variance=1.4, lengthscales=0.9, active_dims=slice(1, 3))
@@ -92,7 +92,7 @@ def of_other_columns() -> Kernel:
     [
         *((ard(k), *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
         *((ard(k), 3, k is not Matern52, 40) for k in CLOSED),
-        (of_other_columns, 3, False, 2**18),
+        (sum_over_columns, 3, False, 2**18),
     ],
 )
 def test_values_and_gradients(

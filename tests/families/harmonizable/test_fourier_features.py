@@ -191,8 +191,8 @@ def test_of_a_whole_mixture(name: str) -> None:
     prior = FiniteRank(kernel, features)
     assert_close(prior(X), explained(kernel, features, X), rtol=1e-5)  # jitter
     alone = kernel.components[0]
-    of_one = explained(HarmonizableMixture([alone]), features, X)
-    assert_close(of_one, explained(alone, features, X), rtol=1e-9)
+    mixture_of_one = explained(HarmonizableMixture([alone]), features, X)
+    assert_close(mixture_of_one, explained(alone, features, X), rtol=1e-9)
 
 
 def test_frequencies_of_a_whole_mixture() -> None:
@@ -205,8 +205,8 @@ def test_frequencies_of_a_whole_mixture() -> None:
     whole = HarmonizableFourierFeatures.for_kernel(kernel, 20, per_component=False)
     blocks = HarmonizableFourierFeatures.for_kernel(kernel, 7)
     assert whole.num_inducing == blocks.num_inducing
-    left, of_blocks = (unexplained(kernel, features, X) for features in (whole, blocks))
-    assert left < of_blocks / 3
+    left, left_by_blocks = (unexplained(kernel, features, X) for features in (whole, blocks))
+    assert left < left_by_blocks / 3
     with pytest.raises(ValueError, match="num_frequencies must be at most .*, found 300: the"):
         HarmonizableFourierFeatures.for_kernel(kernel, 300, per_component=False)
 

@@ -176,7 +176,7 @@ def test_errors() -> None:
 # Spectra against integrals of the real kernel, by the trapezoid rule.
 
 
-def of_forms(*names: str) -> pytest.MarkDecorator:
+def for_forms(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("form", [f for f in FORMS if f.name in names], ids=str)
 
 
@@ -184,7 +184,7 @@ def frequencies(count: int, dimension: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-0.8, 0.8, size=[count, dimension])
 
 
-@of_forms("1d", "1d-real", "2d-mixed")
+@for_forms("1d", "1d-real", "2d-mixed")
 def test_generalized_spectral_density(form: Form) -> None:
     kernel = component(form)
     w, v = frequencies(5, form.dimension), frequencies(3, form.dimension, seed=1)
@@ -197,7 +197,7 @@ def test_generalized_spectral_density(form: Form) -> None:
     assert_close(kernel.generalized_spectral_density(-w, -v), density.conj(), rtol=1e-13)
 
 
-@of_forms("1d", "1d-real", "2d-full")
+@for_forms("1d", "1d-real", "2d-full")
 def test_wigner_distribution(form: Form) -> None:
     """``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``."""
     kernel = component(form)
@@ -234,9 +234,9 @@ def test_spectra_beyond_the_gaussian(form: Form) -> None:
     ends = [(means[:, None] + sign * lags / 2).reshape(-1, 1) for sign in (1, -1)]
     pairs = real_kernel_of_pairs(values, *ends).reshape(len(means), len(lags))
     apart, between = w[:, None] - v, (w[:, None] + v) / 2
-    of_means = volume * np.exp(-2j * np.pi * apart * means[:, 0])
-    of_lags = weights * np.exp(-2j * np.pi * between * lags[:, 0])
-    density = np.einsum("abm,mt,abt->ab", of_means, pairs, of_lags)
+    mean_waves = volume * np.exp(-2j * np.pi * apart * means[:, 0])
+    lag_waves = weights * np.exp(-2j * np.pi * between * lags[:, 0])
+    density = np.einsum("abm,mt,abt->ab", mean_waves, pairs, lag_waves)
     assert_close(kernel.generalized_spectral_density(w, v), density, rtol=1e-10)
 
 

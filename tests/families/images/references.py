@@ -225,12 +225,12 @@ def by_broadcasting(
         split = tf.reshape(values, [x.shape[0], len(columns), x2.shape[0], len(columns)])
         return tf.einsum("npmq,p,q->nm", split, weights, weights)
 
-    of_X, Z = patches(X), tf.convert_to_tensor(points.Z)
-    cross = tf.reshape(kernel_values(Z, flat(of_X)), [Z.shape[0], X.shape[0], len(columns)])
+    x_patches, Z = patches(X), tf.convert_to_tensor(points.Z)
+    cross = tf.reshape(kernel_values(Z, flat(x_patches)), [Z.shape[0], X.shape[0], len(columns)])
     return [
         matrix(X, X),
         matrix(X, X2),
-        tf.einsum("npq,p,q->n", kernel_values(of_X, of_X), weights, weights),
+        tf.einsum("npq,p,q->n", kernel_values(x_patches, x_patches), weights, weights),
         tf.linalg.matvec(cross, weights),
         kernel_values(Z, Z),
     ]

@@ -34,9 +34,9 @@ def own_kernels() -> list[gk.Kernel]:
 def by_loops(kernels: list[gk.Kernel], weights: np.ndarray) -> list[np.ndarray]:
     """K(X), K(X, X2), K_diag(X) of each channel, and its covariances with the same patches."""
     columns = numbered_patches(IMAGE, PATCH, separate_channels=True, **OPTIONS)
-    of_channels = np.split(columns, NUM_CHANNELS)
+    channel_columns = np.split(columns, NUM_CHANNELS)
     results: list[list[Any]] = [[], [], [], []]
-    for kernel, patches, w in zip(kernels, of_channels, weights.T, strict=True):
+    for kernel, patches, w in zip(kernels, channel_columns, weights.T, strict=True):
         own, own2 = (np.append(x, np.zeros((3, 1)), axis=1)[:, patches] for x in (X, X2))
 
         def matrix(
@@ -81,15 +81,15 @@ def test_a_sum_over_channels(shared: bool, weighted: bool) -> None:
 
 def test_weights_that_are_products() -> None:
     """w_pc = w_p w_c: a convolution of the sum over channels, with variances times w_c^2."""
-    of_patches, of_channels = WEIGHTS[:, 0], np.array([0.7, -1.4, 0.3])
+    patch_weights, channel_weights = WEIGHTS[:, 0], np.array([0.7, -1.4, 0.3])
     multi = MultiChannelConvolutional(
-        own_kernels(), IMAGE, PATCH, weights=np.outer(of_patches, of_channels), **OPTIONS
+        own_kernels(), IMAGE, PATCH, weights=np.outer(patch_weights, channel_weights), **OPTIONS
     )
     scaled = own_kernels()
-    for kernel, w in zip(scaled, of_channels, strict=True):
+    for kernel, w in zip(scaled, channel_weights, strict=True):
         kernel.variance.assign(kernel.variance * w**2)
     additive = Convolutional(
-        ChannelAdditive(scaled, PATCH), IMAGE, PATCH, weights=of_patches, **OPTIONS
+        ChannelAdditive(scaled, PATCH), IMAGE, PATCH, weights=patch_weights, **OPTIONS
     )
     close(covariances(additive), covariances(multi))
 

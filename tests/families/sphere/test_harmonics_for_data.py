@@ -150,7 +150,7 @@ class _WithoutConstant(SphericalMatern52):
 
 
 def test_errors() -> None:
-    X, of_four, of_one = (
+    X, four_dimensional, one_column = (
         normal(5, 2),
         partial(SphericalHarmonics, 4),
         ArcCosine(weight_variances=[1.0]),
@@ -163,20 +163,20 @@ def test_errors() -> None:
         [
             (lambda: for_data(RBF(), X, 9), no_zonal),
             (lambda: SphericalHarmonics.for_kernel(RBF(), 3, 2), no_zonal),
-            (lambda: for_data(of_one, X, 9), "X must have 1 columns, one for"),
+            (lambda: for_data(one_column, X, 9), "X must have 1 columns, one for"),
             (lambda: for_data(_WithoutConstant(), X, 9, max_degree=0), reach),
-            (lambda: of_four([2, 1]), increasing + r".* without repeats, found \(2, 1\)"),
-            (lambda: of_four([-1, 2]), increasing + "0 or more and without repeats"),
-            (of_four, "degrees must be integers, found None; pass for example range"),
+            (lambda: four_dimensional([2, 1]), increasing + r".* without repeats, found \(2, 1\)"),
+            (lambda: four_dimensional([-1, 2]), increasing + "0 or more and without repeats"),
+            (four_dimensional, "degrees must be integers, found None; pass for example range"),
             (
-                lambda: of_four(chains=twice),
+                lambda: four_dimensional(chains=twice),
                 r"chains must be different, found \[1, 1, 1\] twice; pass",
             ),
             (
-                lambda: of_four([0, 1], chains=[[0, 0, 2]]),
+                lambda: four_dimensional([0, 1], chains=[[0, 0, 2]]),
                 "degrees must be None with chains, found both",
             ),
-            (lambda: of_four([1], column_order=[0, 0, 1]), order),
+            (lambda: four_dimensional([1], column_order=[0, 0, 1]), order),
         ]
     )
 

@@ -155,17 +155,17 @@ def test_of_the_sums_of_another_model() -> None:
     statistics = model.statistics
     kernel.lengthscale.assign(0.3)
     free = FreeSpectrum.from_kernel(kernel, 2, 3)
-    of_sums = StructuredSGPR(statistics, free, harmonics, noise_variance=0.1)
-    of_rows = StructuredSGPR(data, free, harmonics, likelihood=of_sums.likelihood, progress=False)
-    assert {p.split(".")[-1] for p in of_sums.feature_parameters} == {
+    by_sums = StructuredSGPR(statistics, free, harmonics, noise_variance=0.1)
+    by_rows = StructuredSGPR(data, free, harmonics, likelihood=by_sums.likelihood, progress=False)
+    assert {p.split(".")[-1] for p in by_sums.feature_parameters} == {
         "weight_variances",
         "bias_variance",
     }
-    before = of_sums.elbo().numpy()
-    np.testing.assert_allclose(before, of_rows.elbo(), rtol=1e-10)
+    before = by_sums.elbo().numpy()
+    np.testing.assert_allclose(before, by_rows.elbo(), rtol=1e-10)
     free.ratios.assign(0.5 * free.ratios)
-    assert abs(of_sums.elbo() - before) > 0.1
-    np.testing.assert_allclose(of_sums.elbo(), of_rows.elbo(), rtol=1e-10)
+    assert abs(by_sums.elbo() - before) > 0.1
+    np.testing.assert_allclose(by_sums.elbo(), by_rows.elbo(), rtol=1e-10)
 
 
 class Increasing(ArcCosine):
@@ -174,7 +174,7 @@ class Increasing(ArcCosine):
 
 
 def test_errors() -> None:
-    of_three, X, free = ArcCosine(weight_variances=np.ones(3)), inputs(5, 4), FreeSpectrum([0.5])
+    kernel, X, free = ArcCosine(weight_variances=np.ones(3)), inputs(5, 4), FreeSpectrum([0.5])
     as_many = "X must have 3 columns, one for each entry of weight_variances, found 4; pass X with"
     decrease = r"kernel must have .* decrease .* found \{0: 0.1, 1: 1.1, 2: 2.1\}"
     lacks = r"nonzero eigenvalues under FreeSpectrum .* \[2\]"
@@ -186,7 +186,7 @@ def test_errors() -> None:
                 "^lengthscale must be finite and positive",
             ),
             (lambda: ArcCosine(3), "order must be an integer from 0 to 2, found 3"),
-            (lambda: of_three(X), as_many),
+            (lambda: kernel(X), as_many),
             (
                 lambda: FreeSpectrum([0.5, 1.0]),
                 r"ratios must be .* less than 1, found \[0.5, 1.0\]",

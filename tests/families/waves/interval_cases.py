@@ -31,8 +31,8 @@ def phi(iv: VariationalFourierFeatures, x: np.ndarray, derivative: int = 0) -> n
     constant = np.full([1, len(x)], float(derivative == 0))
     waves = [constant, w**derivative * np.cos(angle), w**derivative * np.sin(angle)]
     ends = [iv.lower, iv.upper]
-    of_degrees = [Legendre.basis(n + 1, ends) for n in range(iv.polynomial_degree)]
-    polynomials = [one.deriv(derivative)(x)[None] for one in of_degrees]
+    legendre = [Legendre.basis(n + 1, ends) for n in range(iv.polynomial_degree)]
+    polynomials = [one.deriv(derivative)(x)[None] for one in legendre]
     return np.concatenate([*waves, *polynomials])
 
 

@@ -95,11 +95,11 @@ def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any) ->
     q_mu = svgp.q_mu.unconstrained_variable
     with tf.GradientTape() as tape:
         bound = svgp.elbo((X, TARGETS[name][1]))
-    *wanted, of_q = tape.gradient(bound, [*shared, q_mu])
+    *wanted, q_gradient = tape.gradient(bound, [*shared, q_mu])
     with tf.GradientTape() as tape:
         surrogate = model.maximum_log_likelihood_objective()
     found = tape.gradient(surrogate, shared)
-    np.testing.assert_allclose(of_q, np.zeros_like(of_q), atol=1e-7)  # the optimal q
+    np.testing.assert_allclose(q_gradient, np.zeros_like(q_gradient), atol=1e-7)  # the optimal q
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7)
 

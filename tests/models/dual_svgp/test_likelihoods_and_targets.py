@@ -67,7 +67,7 @@ class Case(NamedTuple):
     rtol: float = 1e-6
 
 
-def of_rows(values: Any, density: Callable[..., Any]) -> float:
+def row_sum(values: Any, density: Callable[..., Any]) -> float:
     return float(sum(WEIGHTS @ density(y, NODES) for y in np.ravel(values)))
 
 
@@ -79,7 +79,7 @@ def heteroskedastic(Y: Any) -> float:
 
 
 def by_source(Y: Any) -> float:
-    return of_rows(Y[Y[:, 1] == 0, 0], normal) + of_rows(
+    return row_sum(Y[Y[:, 1] == 0, 0], normal) + row_sum(
         Y[Y[:, 1] == 1, 0], lambda y, f: normal(y, f, 0.7)
     )
 
@@ -94,7 +94,7 @@ def by_draws(likelihood: Any) -> Any:
     return likelihood
 
 
-def of_two_functions(F: Any) -> Any:
+def normal_of_two(F: Any) -> Any:
     return tfp.distributions.Normal(F[..., :1], tf.exp(F[..., 1:]))
 
 
@@ -117,7 +117,7 @@ CASES: Mapping[str, Case] = {
     "GaussianMC": Case(lambda: by_draws(of.GaussianMC(0.3)), REAL, normal, rtol=0.1),
     "HeteroskedasticTFPConditional": Case(of.HeteroskedasticTFPConditional, *TWO_FUNCTIONS),
     "MultiLatentTFPConditional": Case(
-        lambda: of.MultiLatentTFPConditional(2, of_two_functions), *TWO_FUNCTIONS
+        lambda: of.MultiLatentTFPConditional(2, normal_of_two), *TWO_FUNCTIONS
     ),
     "MultiClass": Case(
         lambda: of.MultiClass(3),
@@ -152,7 +152,7 @@ def svgp(likelihood: Any, latents: int) -> Any:
     return gpflow.models.SVGP(likelihood=likelihood, num_latent_gps=latents, num_data=N, **parts())
 
 
-def of_batches(case: Case) -> Callable[[Any], float]:
+def in_batches(case: Case) -> Callable[[Any], float]:
     """The bound of what a fit would give an SVGP, after the checks of a fit."""
     model = svgp(case.make(), case.latents)
 
@@ -201,7 +201,7 @@ def kinds_of(case: Case) -> dict[str, tuple[Any, Any | None]]:
 
 
 def expected(case: Case, Y: Any) -> float:
-    return of_rows(Y, case.density) if case.expected is None else case.expected(Y)
+    return row_sum(Y, case.density) if case.expected is None else case.expected(Y)
 
 
 def test_the_table_has_all_likelihoods_of_gpflow() -> None:
@@ -214,7 +214,7 @@ def test_the_table_has_all_likelihoods_of_gpflow() -> None:
     assert set(CASES) == concrete
 
 
-@pytest.mark.parametrize("make", [of_batches, in_passes], ids=["SVGP", "DualSVGP"])
+@pytest.mark.parametrize("make", [in_batches, in_passes], ids=["SVGP", "DualSVGP"])
 @pytest.mark.parametrize("name", CASES)
 def test_right_or_refused(name: str, make: Any) -> None:
     bound = make(CASES[name])
@@ -241,5 +241,5 @@ def test_a_function_for_each_column() -> None:
         model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **parts())
         assert model.num_latent_gps == latents
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
-        bound = of_batches(case._replace(latents=latents))((X, Y))
+        bound = in_batches(case._replace(latents=latents))((X, Y))
         assert bound == pytest.approx(value, rel=case.rtol)

@@ -55,10 +55,10 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
         screened, compared = residuals.screen(block), residuals.compare(block)
         A, B = whitened(block, X), whitened((model.inducing_variable, model.kernel), X)
         # Sites of a cubic mean are those of what it leaves.
-        of_mean = np.asarray(model.mean_function(X)).T * (mean == "linear")
+        mean_values = np.asarray(model.mean_function(X)).T * (mean == "linear")
         for latent, (beta, shift) in enumerate(zip(PRECISIONS, SHIFTS, strict=True)):
             inverse = np.linalg.inv(np.eye(len(B)) + (B * beta) @ B.T)
-            slopes = shift - beta * of_mean[latent]
+            slopes = shift - beta * mean_values[latent]
             slopes = slopes - beta * (B.T @ inverse @ B @ slopes)
             cross = (A * beta) @ B.T
             precision = np.eye(len(A)) + (A * beta) @ A.T - cross @ inverse @ cross.T

@@ -242,10 +242,10 @@ def test_fit_and_chosen_features() -> None:
         assert (result.choice is None) == (result.subset is not None)
         return float(np.sqrt(np.mean((model.predict_f(rows)[0] - f) ** 2)))
 
-    def of_degree(degree: int) -> tuple[Any, Any]:
+    def harmonics_to(degree: int) -> tuple[Any, Any]:
         return finite_rank(*with_harmonics(SphericalMatern32(weight_variances=[1.0] * 2), degree))
 
-    assert error_of(*of_degree(4), weights) < 0.1 < 0.3 < error_of(*of_degree(4), None)
+    assert error_of(*harmonics_to(4), weights) < 0.1 < 0.3 < error_of(*harmonics_to(4), None)
     chosen = finite_rank(*with_waves(Matern32(lengthscales=[0.5] * 2), rows, 9))
     assert error_of(*chosen, weights, num_inducing=40) < 0.1
 

@@ -236,8 +236,8 @@ def test_the_charge_by_logarithm(parts: Callable[[], Parts]) -> None:
     exact = gpflow.models.GPR(data, kernel, **arguments).log_marginal_likelihood()
     explained = idm.kernels.FiniteRank(kernel, inducing_variable)
     left = (kernel(data[0], full_cov=False) - explained(data[0], full_cov=False)).numpy() / 0.2
-    of_rows = trace.elbo() + np.sum(left - np.log1p(left))  # twice a half, of two outputs
-    assert trace.elbo() < log.elbo() < of_rows < exact
+    row_bound = trace.elbo() + np.sum(left - np.log1p(left))  # twice a half, of two outputs
+    assert trace.elbo() < log.elbo() < row_bound < exact
     expected = trace.elbo() + np.sum(left) - NUM_ROWS * np.log1p(np.mean(left))
     np.testing.assert_allclose(log.elbo(), expected, rtol=1e-6)
     assert_close(log.predict_f(data[0]), trace.predict_f(data[0]))

@@ -85,26 +85,26 @@ class Blocks(InducingVariables):
         return (self.num_inducing, None, 1)
 
 
-def residuals(blocks: Blocks, kernel: Kernel, of_v: tf.Tensor, of_u: tf.Tensor) -> tf.Tensor:
-    """``of_v - Kvu Kuu^{-1} of_u`` by a general solver."""
+def residuals(blocks: Blocks, kernel: Kernel, cov_v: tf.Tensor, cov_u: tf.Tensor) -> tf.Tensor:
+    """``cov_v - Kvu Kuu^{-1} cov_u`` by a general solver."""
     Cvu = Kvu(blocks.orthogonal, blocks.base, kernel)
-    return of_v - Cvu @ tf.linalg.solve(Kuu(blocks.base, kernel), of_u)
+    return cov_v - Cvu @ tf.linalg.solve(Kuu(blocks.base, kernel), cov_u)
 
 
 @Kuu.register(Blocks, Kernel)
 def kuu_blocks(blocks: Blocks, kernel: Kernel, *, jitter: float = 0.0) -> tf.Tensor:
-    of_u = tf.transpose(Kvu(blocks.orthogonal, blocks.base, kernel))
-    residual = residuals(blocks, kernel, Kuu(blocks.orthogonal, kernel), of_u)
-    above = tf.concat([Kuu(blocks.base, kernel), tf.zeros_like(of_u)], axis=1)
-    dense = tf.concat([above, tf.concat([tf.zeros_like(tf.transpose(of_u)), residual], 1)], axis=0)
+    cov_u = tf.transpose(Kvu(blocks.orthogonal, blocks.base, kernel))
+    residual = residuals(blocks, kernel, Kuu(blocks.orthogonal, kernel), cov_u)
+    above = tf.concat([Kuu(blocks.base, kernel), tf.zeros_like(cov_u)], axis=1)
+    dense = tf.concat([above, tf.concat([tf.zeros_like(tf.transpose(cov_u)), residual], 1)], axis=0)
     return dense + jitter * tf.eye(dense.shape[0], dtype=dense.dtype)
 
 
 @Kuf.register(Blocks, Kernel, object)
 def kuf_blocks(blocks: Blocks, kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
-    of_u = Kuf(blocks.base, kernel, Xnew)
-    of_v = Kuf(blocks.orthogonal, kernel, Xnew)
-    return tf.concat([of_u, residuals(blocks, kernel, of_v, of_u)], axis=0)
+    cov_u = Kuf(blocks.base, kernel, Xnew)
+    cov_v = Kuf(blocks.orthogonal, kernel, Xnew)
+    return tf.concat([cov_u, residuals(blocks, kernel, cov_v, cov_u)], axis=0)
 
 
 def make_orthogonal(

@@ -107,8 +107,8 @@ def several_and_singles(family: str, mixing: str, **options: Any) -> tuple[Any, 
     number = {"num_latent_gps": NUM_LATENTS} if model_class is gpflow.models.SVGP else {}
     model = model_class(kernel, likelihood(), together, *others, **number, **options)
     return model, [
-        model_class(latent, likelihood(), of_latent, *others, **options)
-        for latent, of_latent in zip(kernel.latent_kernels, own, strict=True)
+        model_class(latent, likelihood(), variables, *others, **options)
+        for latent, variables in zip(kernel.latent_kernels, own, strict=True)
     ]
 
 

@@ -122,9 +122,9 @@ def test_a_shared_covariance(make: Make, name: str, options: dict[str, object]) 
     each.kernel, data = shared.kernel, make_data(3)
     variables = [[p.unconstrained_variable for p in pairs(model)] for model in (shared, each)]
     value, gradients = value_and_gradients(lambda: shared.elbo(data), variables[0])
-    expected, of_each = value_and_gradients(lambda: each.elbo(data), variables[1])
+    expected, slopes = value_and_gradients(lambda: each.elbo(data), variables[1])
     assert_close(value, expected, rtol=1e-12)
-    for mine, other in zip(gradients, of_each, strict=True):
+    for mine, other in zip(gradients, slopes, strict=True):
         if mine.shape != other.shape:
             other = np.sum(other, axis=int(mine.shape[0] == other.shape[0]), keepdims=True)
         assert_close(mine, other, rtol=1e-9)
@@ -198,9 +198,9 @@ def test_the_tighter_bound(make: Make, name: str) -> None:
     variables = [*tighter.kernel.trainable_variables, *tighter.likelihood.trainable_variables]
     variables += [*tighter.inducing_variable.trainable_variables, *tighter.q.trainable_variables]
     value, gradients = value_and_gradients(lambda: tighter.elbo((X, Y)), variables)
-    desired, of_expected = value_and_gradients(expected, variables)
+    desired, slopes = value_and_gradients(expected, variables)
     assert_close(value, desired, rtol=1e-10)
-    for mine, other in zip(gradients, of_expected, strict=True):
+    for mine, other in zip(gradients, slopes, strict=True):
         assert_close(mine, other, rtol=1e-7, atol=1e-9)
 
 

@@ -46,18 +46,18 @@ def with_another() -> tuple[Kernel, Any]:
     return kernel + trend, SumInducingVariables([features, InducingPoints(X[::12])])
 
 
-def of_finite_rank() -> tuple[Kernel, Any]:
+def finite_rank() -> tuple[Kernel, Any]:
     kernel, features = chosen()
     return FiniteRank(kernel, features), features
 
 
-def of_an_interval() -> tuple[Kernel, Any]:
+def with_interval() -> tuple[Kernel, Any]:
     space, harmonics = in_space()
     kernel = space * Matern32(lengthscales=0.7, active_dims=[2])
     return kernel, ProductInducingVariables([harmonics, VariationalFourierFeatures(-1.5, 1.5, 2)])
 
 
-@pytest.mark.parametrize("build", [with_another, of_finite_rank, of_an_interval])
+@pytest.mark.parametrize("build", [with_another, finite_rank, with_interval])
 def test_equal_to_the_dense_model(build: Any) -> None:
     """Bound, gradients and predictions."""
     sgpr, model = make_pair(build(), (X, Y), batch_size=25)
@@ -70,7 +70,7 @@ def test_equal_to_the_dense_model(build: Any) -> None:
 def test_rows_outside_of_a_factor() -> None:
     beyond = np.concatenate([X, [[5.0, 5.0, 1.4]]]), np.concatenate([Y, [[0.0]]])
     message = r"1 of 61 rows of .*X is outside of the interval .* of BoxFourier.*: column 2 goes"
-    model = StructuredSGPR(beyond, *of_finite_rank(), progress=False)
+    model = StructuredSGPR(beyond, *finite_rank(), progress=False)
     with pytest.raises(ValueError, match=message):
         model.elbo()
 

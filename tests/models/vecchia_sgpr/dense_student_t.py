@@ -50,13 +50,13 @@ class Dense:
         _, root = np.linalg.slogdet(self.covariance)
         _, prior = np.linalg.slogdet(K)
         solved = np.linalg.solve(K, np.hstack([self.covariance, self.mean]))
-        of_f = outputs * (np.trace(solved[:, :number]) - number + prior - root) / 2
-        of_f += np.sum(self.mean * solved[:, number:]) / 2
+        divergence = outputs * (np.trace(solved[:, :number]) - number + prior - root) / 2
+        divergence += np.sum(self.mean * solved[:, number:]) / 2
         entropy = scipy.stats.gamma.entropy(shape, scale=1 / rate)
         half = df / 2
         log_prior = half * np.log(half) - scipy.special.gammaln(half) - half * shape / rate
         log_prior += (half - 1) * log_of_lambda
-        self.bound = expected - of_f + np.sum(entropy + log_prior)
+        self.bound = expected - divergence + np.sum(entropy + log_prior)
 
 
 class Spread(gpflow.functions.MeanFunction):  # type: ignore[misc]

@@ -28,11 +28,11 @@ def test_units_do_not_matter(given: bool) -> None:
     defaults and the floor of noise included; a linear mean as well."""
     X, Y = drawn(Matern32(lengthscales=[0.3, 0.6]))
     new, moments = X[:20] + 0.01, []
-    for of_x, of_y in ((1.0, 1.0), (1e6, 1e-6)):
+    for x_scale, y_scale in ((1.0, 1.0), (1e6, 1e-6)):
         mean = gpflow.mean_functions.Linear(np.zeros([2, 1]), np.zeros(1)) if given else None
         kernel = Matern32(lengthscales=np.ones(2)) if given else None
         model = VecchiaSGPR(
-            (of_x * X, of_y * Y),
+            (x_scale * X, y_scale * Y),
             local_kernel=kernel,
             num_neighbours=8,
             mean_function=mean,
@@ -40,8 +40,8 @@ def test_units_do_not_matter(given: bool) -> None:
         )
         result = idm.fit(model, progress=False)
         assert (result.local_kernels is None) == given
-        mean_of_y, variance = model.predict_y(of_x * new)
-        moments.append((mean_of_y / of_y, variance / of_y**2))
+        mean_of_y, variance = model.predict_y(x_scale * new)
+        moments.append((mean_of_y / y_scale, variance / y_scale**2))
     for mine, other in zip(*moments, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(moments[0][0], Y[:20], atol=0.5)

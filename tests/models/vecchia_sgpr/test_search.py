@@ -23,8 +23,8 @@ def test_neighbours_are_the_nearest(num_columns: int) -> None:
             assert np.sum(before[row] == -1) == number - len(nearest)
     some = np.array([3, 140, 77])
     np.testing.assert_array_equal(search.before(some, 7), search.before_all(7)[some])
-    of_new = np.linalg.norm((new[:, None] - X) / lengthscales, axis=-1)
-    np.testing.assert_array_equal(search.nearest(new, 7), np.argsort(of_new, axis=1)[:, :7])
+    new_distances = np.linalg.norm((new[:, None] - X) / lengthscales, axis=-1)
+    np.testing.assert_array_equal(search.nearest(new, 7), np.argsort(new_distances, axis=1)[:, :7])
     assert search.nearest(new, 999).shape == (9, 150)
     np.testing.assert_array_equal(np.sort(search.nearby), np.arange(150))
 

@@ -35,8 +35,8 @@ def test_the_bound_of_the_mixture(num_outputs: int) -> None:
         student_t.expected_weights(dense.squares, s, df, num_outputs), dense.omega, rtol=1e-10
     )
     normal = scipy.stats.multivariate_normal(cov=K + np.diag(s / (given * dense.omega)))
-    of_weights = float(student_t.bound_of_weights(dense.omega, df, num_outputs))
-    np.testing.assert_allclose(normal.logpdf(Y.T).sum() + of_weights, dense.bound, rtol=1e-9)
+    weight_bound = float(student_t.bound_of_weights(dense.omega, df, num_outputs))
+    np.testing.assert_allclose(normal.logpdf(Y.T).sum() + weight_bound, dense.bound, rtol=1e-9)
     for variance, degrees in ((s, df), (0.3 * s, 20.0)):
         densities = scipy.stats.multivariate_t(
             shape=variance * np.eye(num_outputs), df=degrees
@@ -95,14 +95,14 @@ def test_densities() -> None:
     ]
     for degrees, scale, variance, distance in cases:
         noise = scipy.stats.t(degrees, loc=distance, scale=scale)
-        of_f = scipy.stats.norm(scale=np.sqrt(variance))
+        prior = scipy.stats.norm(scale=np.sqrt(variance))
         ends = [-40, *range(-5, 6), 40]
         edges = {distance + k * scale for k in ends} | {k * np.sqrt(variance) for k in ends}
         grid = np.concatenate([np.linspace(min(edges), max(edges), 4_001), list(edges)])
-        most = np.max(noise.logpdf(grid) + of_f.logpdf(grid))
+        most = np.max(noise.logpdf(grid) + prior.logpdf(grid))
 
-        def joint(f: float, noise: Any = noise, of_f: Any = of_f, most: float = most) -> float:
-            return float(np.exp(noise.logpdf(f) + of_f.logpdf(f) - most))
+        def joint(f: float, noise: Any = noise, prior: Any = prior, most: float = most) -> float:
+            return float(np.exp(noise.logpdf(f) + prior.logpdf(f) - most))
 
         expected = np.log(piecewise(joint, edges)) + most
         parts = (np.array([[part]]) for part in (0.0, variance, distance))

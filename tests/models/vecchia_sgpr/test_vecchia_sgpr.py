@@ -148,8 +148,8 @@ def test_sums_evidence_and_predictions_are_those_of_dense_algebra(family: str) -
     errors = np.hstack([-A, np.eye(len(NEW))])  # of what neighbours say, from all rows and new ones
     mean = A @ Y + errors @ prior[:, :NUM_ROWS] @ total @ Y
     noisy = local_prior + NOISE * np.diag(np.arange(len(joint)) < NUM_ROWS)
-    of_features = prior - prior[:, :NUM_ROWS] @ total @ prior[:NUM_ROWS]
-    expected = errors @ (noisy + of_features) @ errors.T
+    feature_cov = prior - prior[:, :NUM_ROWS] @ total @ prior[:NUM_ROWS]
+    expected = errors @ (noisy + feature_cov) @ errors.T
     for full_cov, covariances in ((True, expected), (False, np.diag(expected)[:, None])):
         found_mean, found_cov = model.predict_f(NEW, full_cov=full_cov)
         np.testing.assert_allclose(found_mean, mean, atol=1e-9)
@@ -233,8 +233,8 @@ def test_ranks_of_draws_from_the_model_are_uniform() -> None:
     model = make(block, data=(X[places:], Y[places:]), num_neighbours=15)
     mean, variance = model.predict_f(X[:places])
     ranks = scipy.stats.norm.cdf((F[:places] - mean) / np.sqrt(variance))
-    for of_place in ranks:
-        assert scipy.stats.kstest(of_place, "uniform").pvalue > 0.01
+    for place_ranks in ranks:
+        assert scipy.stats.kstest(place_ranks, "uniform").pvalue > 0.01
 
 
 def test_copies_float32_and_files(tmp_path: Any) -> None:

@@ -21,8 +21,8 @@ NUM_ROWS = 120
 def waves(num_columns: int, num_features: int) -> tuple[Any, Any]:
     """Waves of a box; without columns, harmonics of the globe, which are combinations of waves."""
     if not num_columns:
-        of_globe = idm.kernels.GlobeMatern32(lengthscale=0.2)
-        return of_globe, idm.inducing_variables.SphericalHarmonics.for_kernel(of_globe, 2, 16)
+        globe = idm.kernels.GlobeMatern32(lengthscale=0.2)
+        return globe, idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, 16)
     base = gpflow.kernels.Matern32(lengthscales=np.full(num_columns, 2.0))
     kernel = Periodized(base, np.full(num_columns, -9.0), np.full(num_columns, 8.0))
     return kernel, BoxFourierFeatures.for_kernel(kernel, num_features)

@@ -82,8 +82,8 @@ class HarmonicBlocks(BlockBatch):
         self.shifts = {t: kernel.shifts(t) if images else (none,) for t in components}
 
     def features(self, X: TensorType) -> tf.Tensor:
-        of_shifts = self.kernel.orbit_weights
-        weights = [[of_shifts(t, shift) for shift in self.shifts[t]] for t in self.components]
+        orbit_weights = self.kernel.orbit_weights
+        weights = [[orbit_weights(t, shift) for shift in self.shifts[t]] for t in self.components]
         points = self.inducing_variable.points(self.components)
         return self._sums(self.kernel.orbit_covariances, points, X, np.asarray(weights))
 
@@ -107,9 +107,11 @@ class HarmonicBlocks(BlockBatch):
             ]
             for t in self.components
         ]
-        of_base = partial(orbit_sums, self.kernel.transformed_kernel)
+        base_sums = partial(orbit_sums, self.kernel.transformed_kernel)
         points = self.inducing_variable.points(self.components)
-        sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
+        sums = self._sums(
+            base_sums, points, points, np.asarray(weights), representatives, split=True
+        )
         return Full(with_jitter(sums + tf.linalg.matrix_transpose(sums), jitter))
 
     def _sums(

@@ -92,14 +92,14 @@ class HarmonicKernel(DecomposedKernel):
     def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
         """The real parts, views made on demand that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
-        of_points = self._set_kernel
-        if of_points is None:
+        set_kernel = self._set_kernel
+        if set_kernel is None:
             return parts
         if num_columns(self, 1) is None:
             remedy = "set kernel.base_kernel.active_dims"
-            rule = f"be those of its base_kernel if this is a {type(of_points).__name__}"
+            rule = f"be those of its base_kernel if this is a {type(set_kernel).__name__}"
             raise refusal("active_dims of a HarmonicKernel", rule, self.active_dims, remedy)
-        return tuple(SetKernelView(of_points, part) for part in parts)
+        return tuple(SetKernelView(set_kernel, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
         """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``.

@@ -81,10 +81,10 @@ def _radial_sums(
             result = weighted(variance * weights[0], values, orbits[0], inputs)[None]
         else:
 
-            def of_chunk(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+            def chunk_sums(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
                 return weighted(weights, _kernel_values(term, points, X)[0], points, X)
 
-            chunks = _over_chunks(of_chunk, orbits.dtype, X, variance * weights, orbits)
+            chunks = _over_chunks(chunk_sums, orbits.dtype, X, variance * weights, orbits)
             result = _from_chunks(chunks, orbits.shape[0])
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -168,13 +168,13 @@ def _over_chunks(
     belongs to these of other tensors, for all points."""
     rows, num_sets = _chunk_rows(orbits, X), orbits.shape[0]
     chunks = [_into_chunks(tensor, rows) for tensor in (orbits, *others)]
-    of_chunks = tf.repeat(tf.range(num_sets), tf.shape(chunks[0])[0] // num_sets)
+    set_numbers = tf.repeat(tf.range(num_sets), tf.shape(chunks[0])[0] // num_sets)
 
     def one(arguments: tuple[tf.Tensor, ...]) -> Any:
-        of_set, *parts = arguments
-        return function(weights[of_set], X if X.shape.rank == 2 else X[of_set], *parts)
+        number, *parts = arguments
+        return function(weights[number], X if X.shape.rank == 2 else X[number], *parts)
 
-    return tf.map_fn(unconverted(one), (of_chunks, *chunks), fn_output_signature=dtypes)
+    return tf.map_fn(unconverted(one), (set_numbers, *chunks), fn_output_signature=dtypes)
 
 
 def _gradient_over_chunks(

@@ -94,7 +94,7 @@ def densities(
     if order is not None:
         p, q = signed(w), signed(v)
         both = matern_densities((p[:, None] + q) / 2, component.excess, component.envelope, order)
-        return _of_amplitudes(component, both * normal_densities(p, q, component.envelope))
+        return _amplitude_sums(component, both * normal_densities(p, q, component.envelope))
     spread = component.excess + component.envelope / 4
     roots = tf.linalg.cholesky(tf.stack([spread, component.envelope]))
     identities = tf.eye(dimension, batch_shape=[2], dtype=roots.dtype)
@@ -106,10 +106,10 @@ def densities(
 
     logarithm = tf.reduce_sum(log_normaliser(roots))
     both = tf.exp(logarithm - square_distance(whitened(w, 1.0), whitened(v, -1.0)) / 2)
-    return _of_amplitudes(component, both)
+    return _amplitude_sums(component, both)
 
 
-def _of_amplitudes(component: ComponentTensors, both: tf.Tensor) -> Densities:
+def _amplitude_sums(component: ComponentTensors, both: tf.Tensor) -> Densities:
     """Sums over pairs of frequencies, from ``[2n Q, 2k Q]`` for both signs of both inputs."""
     size = component.frequencies.shape[0]
     both = tf.reshape(both, [tf.shape(both)[0] // size, size, tf.shape(both)[1] // size, size])

@@ -153,9 +153,9 @@ class HarmonizableComponent(MixtureComponent):
         component, centred = self.tensors(), [self.centred(X) for X in inputs]
         return component.excess, [(Y, windowed_waves(component, Y)) for Y in centred]
 
-    def _of_lag(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
+    def _lag_factor(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
         if self._order is None:
-            return super()._of_lag(X, X2, precision)
+            return super()._lag_factor(X, X2, precision)
         return matern_of_lag(X, X2, precision, self._order)
 
     @property

@@ -115,14 +115,14 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         w = self.validate_kernel(kernel)
         X = tf.convert_to_tensor(X)
         rows = as_rows(X)
-        of_parts = []
+        terms = []
         for part in _components(kernel):
             covariances = fourier_covariance(part.tensors(), w, part.centred(rows))
-            of_parts.append(_turned(kernel, part, w, covariances))
+            terms.append(_turned(kernel, part, w, covariances))
         # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the
         # one that the correlations have.
         variances = fourier_variances(_covariances(kernel, w))
-        columns = self._kept_rows(tf.add_n(of_parts) * tf.math.rsqrt(variances)[:, None])
+        columns = self._kept_rows(tf.add_n(terms) * tf.math.rsqrt(variances)[:, None])
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
     def Kuu(self, kernel: Harmonizable, *, jitter: float = 0.0) -> StructuredOperator:

@@ -23,7 +23,7 @@ from gpflow.utilities.ops import square_distance
 
 from ..._arguments import Array, finite_array, items, refusal
 from ..._tracing import Function, compiled
-from ...core.columns import WholeRows, kernel_method, of_columns
+from ...core.columns import WholeRows, checked_columns, kernel_method
 from ...core.decomposed import DecomposedKernel
 
 
@@ -117,12 +117,12 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
         if X2 is None:
             precision, [(Y, waves)] = self._waves(X)
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
-            return self._of_lag(Y, None, precision) * product
+            return self._lag_factor(Y, None, precision) * product
         precision, [(Y, waves), (Y2, waves2)] = self._waves(X, X2)
         # As GPflow orders them: the batches of the first before those of the second.
-        return self._of_lag(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
+        return self._lag_factor(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
 
-    def _of_lag(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
+    def _lag_factor(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
         """The factor that depends on the differences t of inputs: ``exp(-2 pi^2 t^T M t)``."""
         root = tf.linalg.cholesky(precision)
         Y, Y2 = (None if rows is None else tf.matmul(rows, root) for rows in (X, X2))
@@ -134,7 +134,7 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
         :raises ValueError: If they are not as many as the frequencies have.
         """
         why, remedy = ", as frequencies have", "pass those columns, or active_dims to the kernel"
-        return of_columns(super().seen(X), self.dimension, why, remedy)
+        return checked_columns(super().seen(X), self.dimension, why, remedy)
 
 
 Part = TypeVar("Part", bound=MixtureComponent)

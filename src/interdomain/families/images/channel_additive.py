@@ -9,7 +9,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import as_integers, items, refusal
-from ...core.columns import WholeRows, kernel_method, of_columns
+from ...core.columns import WholeRows, checked_columns, kernel_method
 from ...core.decomposed import DecomposedKernel
 from ...core.point_sums import sum_of_terms
 from ...linalg.radial_terms import RadialTerm
@@ -62,7 +62,7 @@ class ChannelAdditive(DecomposedKernel):
         height, width, channels = self.patch_shape
         why = f" for patches of shape {self.patch_shape}"
         remedy = "pass patches flattened to rows, channels last"
-        return of_columns(X, height * width * channels, why, remedy)[..., channel::channels]
+        return checked_columns(X, height * width * channels, why, remedy)[..., channel::channels]
 
     def radial_terms(self) -> list[RadialTerm] | None:
         """Those of all channels."""

@@ -13,7 +13,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import finite_array, items, refusal
-from ...core.columns import of_columns
+from ...core.columns import checked_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
 from ...core.set_kernel import SetKernel, mean_weights
@@ -145,10 +145,10 @@ class MultiChannelConvolutional(DecomposedKernel):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        of_images = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels=True)
-        self.grid = PatchGrid(of_images.image_shape[:2], patch_shape, stride, padding)
+        image_grid = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels=True)
+        self.grid = PatchGrid(image_grid.image_shape[:2], patch_shape, stride, padding)
         self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
-        self.num_channels = of_images.num_channels
+        self.num_channels = image_grid.num_channels
         self.base_kernels = one_per_channel(base_kernels, self.num_channels)
         self.weights = initial_weights(weights, (self.num_patches, self.num_channels))
 
@@ -190,8 +190,8 @@ class ChannelConvolutional(SetKernel):
     @property
     def point_weights(self) -> tf.Tensor:
         weights = self.parent.weights
-        of_channel = None if weights is None else weights[:, self.channel]
-        return mean_weights(self.parent.num_patches, of_channel)
+        channel_weights = None if weights is None else weights[:, self.channel]
+        return mean_weights(self.parent.num_patches, channel_weights)
 
     @property
     def input_dim(self) -> int:
@@ -237,4 +237,4 @@ def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tens
     """:raises ValueError: If X does not have a column for each entry of an image."""
     shape = (*grid.image_shape[:2], grid.num_channels * channels)
     remedy = "pass images flattened to rows, or active_dims to the kernel"
-    return of_columns(X, grid.input_dim * channels, f" for images of shape {shape}", remedy)
+    return checked_columns(X, grid.input_dim * channels, f" for images of shape {shape}", remedy)

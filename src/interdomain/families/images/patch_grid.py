@@ -55,8 +55,8 @@ class PatchGrid:
             -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1
             for size, patch, step in sides
         )
-        of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
-        self.num_patches = rows * columns * of_each
+        copies, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
+        self.num_patches = rows * columns * copies
         self.patch_size = math.prod(self.patch_shape) * together + 2 * self.with_locations
         self.input_dim = math.prod(self.image_shape)
 

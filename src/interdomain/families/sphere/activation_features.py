@@ -149,8 +149,8 @@ class ActivationFeatures(OnSphere):
         """The degrees up to ``max_degree`` that both the activation and the kernel have; a
         ValueError if these have fewer harmonics than there are units."""
         carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
-        of_unit = self.activation.nonzero_degrees(self.dimension, self.max_degree)
-        degrees = tuple(degree for degree in of_unit if degree in carried)
+        unit_degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        degrees = tuple(degree for degree in unit_degrees if degree in carried)
         self._validate_rank(degrees, f"the activation has in common with {type(kernel).__name__}")
         return degrees
 

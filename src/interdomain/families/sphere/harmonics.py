@@ -29,7 +29,7 @@ from .mathematics.dimensions import (
 from .mathematics.globe import fourier_series, on_the_globe
 from .mathematics.harmonic_products import chosen_harmonics, product_order
 from .mathematics.harmonics import spherical_harmonics
-from .mathematics.zonal_series import cosines, of_pairs, zonal_series
+from .mathematics.zonal_series import cosines, zonal_matrix, zonal_series
 from .on_sphere import OnSphere, inverse_eigenvalues
 
 
@@ -238,7 +238,7 @@ class SphericalHarmonics(OnSphere):
             return super().explained(kernel, X, X2)
         weights = self._variance_shares(kernel)
         sphere = [self.radial_and_unit(kernel, rows) for rows in (X, X2) if rows is not None]
-        return kernel.variance * of_pairs(
+        return kernel.variance * zonal_matrix(
             lambda *units: zonal_series(cosines(*units), weights, self.dimension),
             *((scale[..., None], unit) for scale, unit in sphere),
         )

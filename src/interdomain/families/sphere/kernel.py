@@ -14,12 +14,12 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import Array, choice, instance, refusal
-from ...core.columns import WholeRows, kernel_method, of_columns
+from ...core.columns import WholeRows, checked_columns, kernel_method
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
 from .mathematics.funk_hecke import funk_hecke_coefficients
-from .mathematics.zonal_series import cosines, level_multiplicities, of_pairs
+from .mathematics.zonal_series import cosines, level_multiplicities, zonal_matrix
 
 
 class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
@@ -163,7 +163,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
             return tf.ones_like(unit[..., :1]), unit
         num_weights = self.weight_variances.shape[0] if self.ard else None
         remedy = "pass X with those columns, or weight_variances as a scalar or one per column"
-        X = of_columns(X, num_weights, ", one for each entry of weight_variances", remedy)
+        X = checked_columns(X, num_weights, ", one for each entry of weight_variances", remedy)
         bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
         lifted = tf.concat([X * tf.sqrt(self.weight_variances), bias], axis=-1)
         radius = tf.sqrt(tf.reduce_sum(tf.square(lifted), axis=-1, keepdims=True))
@@ -194,7 +194,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
     @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         sphere = [self._lifted(rows) for rows in (X, X2) if rows is not None]
-        return self.variance * of_pairs(self._kappa_of_pairs, *sphere)
+        return self.variance * zonal_matrix(self._kappa_of_pairs, *sphere)
 
     @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array, refusal
-from ...core.columns import of_columns
+from ...core.columns import checked_columns
 from ...core.family import Domain
 from .mathematics.globe import check_latitude_longitude, on_the_globe, warn_of_radians
 
@@ -83,7 +83,7 @@ class Degrees(Lift):
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
         remedy = "select them with active_dims=[...]"
-        return on_the_globe(of_columns(X, 2, ", latitude and longitude in degrees", remedy))
+        return on_the_globe(checked_columns(X, 2, ", latitude and longitude in degrees", remedy))
 
     def dimension(self, num_columns: int, name: str) -> int:
         if num_columns != 2:

@@ -47,8 +47,8 @@ class SplineColumn(NamedTuple):
         integrals = tf.constant(integrals_over_cell(self.degree, order + 1))
         inner = tf.einsum("i,j,ijab->ab", weights, weights, integrals)
         at_end = powers[:-1, None] * spline_derivatives(self.degree, np.zeros(1), order + 1)[..., 0]
-        of_end = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
-        first = sheared(tf.matmul(of_end, of_end, transpose_b=True))
+        end_root = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
+        first = sheared(tf.matmul(end_root, end_root, transpose_b=True))
         first = tf.pad(first, [[0, self.cells - 1], [0, 0]])
         products = over_cells(inner, self.cells + self.degree)
         variance = tf.cast(self.kernel.variance, tf.float64)
@@ -90,8 +90,8 @@ def spline_derivatives(degree: int, places: Array, count: int) -> Array:
     """
     pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
     powers = np.power.outer(places, np.arange(degree + 1)).T
-    for of_order in values:
-        of_order[:] = pieces @ powers
+    for derivative in values:
+        derivative[:] = pieces @ powers
         pieces = np.pad(pieces[:, 1:] * np.arange(1, degree + 1), [(0, 0), (0, 1)])
     return values
 

@@ -212,5 +212,5 @@ class WaveDictionary(Dictionary):
 
     def owners(self, atoms: IntArray) -> IntArray:
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
-        of_features = frequencies_of(functions_of(atoms))
-        return np.array([rows[tuple(frequency)] for frequency in of_features.tolist()])
+        frequencies = frequencies_of(functions_of(atoms))
+        return np.array([rows[tuple(frequency)] for frequency in frequencies.tolist()])

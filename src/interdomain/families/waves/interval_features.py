@@ -192,8 +192,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         update = tf.linalg.matmul(derivatives, tf.constant(matern.INVERSE_ROOTS[order], dtype))
         update /= tf.sqrt(kernel.variance)
         count, degree = len(self.angular_frequencies), self.polynomial_degree
-        of_waves, of_polynomials = tf.split(update, [2 * count + 1, degree])
-        base = LowRankUpdate(diagonal, of_waves)
+        wave_update, polynomial_update = tf.split(update, [2 * count + 1, degree])
+        base = LowRankUpdate(diagonal, wave_update)
         if not degree:
             return base
         # L of a polynomial: its derivatives, of t, times these.
@@ -201,7 +201,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         filters = tf.stack([math.comb(order + 1, n) * power for n, power in enumerate(powers)])
         products = tf.constant(polynomials.products(degree, order + 2), dtype)
         corner = tf.einsum("i,j,ijkl->kl", filters, filters, products) * constant / 2
-        corner += tf.matmul(of_polynomials, of_polynomials, transpose_b=True)
+        corner += tf.matmul(polynomial_update, polynomial_update, transpose_b=True)
         # That of exp(i w x) is (1 + i w)^(p + 1) times the wave.
         transforms = polynomials.transforms(degree, order + 2, count)
         parts = (tf.constant(part, dtype) for part in (transforms.real, transforms.imag))
@@ -210,7 +210,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         for _ in range(order + 1):
             real, imaginary = real - frequencies * imaginary, imaginary + frequencies * real
         border = tf.concat([real, imaginary[1:]], axis=0)
-        border += tf.matmul(of_waves, of_polynomials, transpose_b=True)
+        border += tf.matmul(wave_update, polynomial_update, transpose_b=True)
         return Bordered(base, border, corner)
 
     def _turn(self, rate: tf.Tensor) -> tf.Tensor:
@@ -228,8 +228,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         w = tf.constant(self.angular_frequencies, rate.dtype) / rate
         zero, one = tf.zeros_like(w), tf.ones([1], rate.dtype)
         waves = [(one, tf.ones_like(w), zero), (0 * one, zero, w), (0 * one, -(w**2), zero)]
-        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, np.array([end]))[..., 0]
-        columns = [[*waves[n], of_t[n] * self._turn(rate) ** n] for n in range(order + 1)]
+        slopes = polynomials.derivatives(self.polynomial_degree, order + 1, np.array([end]))[..., 0]
+        columns = [[*waves[n], slopes[n] * self._turn(rate) ** n] for n in range(order + 1)]
         return tf.stack([tf.concat(column, axis=0) for column in columns], axis=1)
 
     def _column(self, kernel: Stationary, X: TensorType) -> tf.Tensor:

@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel
 from gpflow.utilities.ops import difference_matrix
 
 from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
-from ...core.columns import as_rows, kernel_method, of_columns
+from ...core.columns import as_rows, checked_columns, kernel_method
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
 from ...core.parameters import single_output
@@ -134,7 +134,7 @@ class Periodized(UniformVariance):
     @check_shapes("return: []")
     def total_variance(self) -> tf.Tensor:
         """``k_P(0)``, the prior variance everywhere."""
-        return self._of_lags(tf.zeros([1, self.num_columns], gpflow.default_float()))[0]
+        return self._lag_covariances(tf.zeros([1, self.num_columns], gpflow.default_float()))[0]
 
     @check_shapes("frequencies: [J, D]", "return: []")
     def explained_variance(self, frequencies: Any) -> tf.Tensor:
@@ -156,9 +156,9 @@ class Periodized(UniformVariance):
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         lags = difference_matrix(self.seen(X), None if X2 is None else self.seen(X2))
         flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
-        return tf.reshape(self._of_lags(flat), tf.shape(lags)[:-1])
+        return tf.reshape(self._lag_covariances(flat), tf.shape(lags)[:-1])
 
-    def _of_lags(self, lags: tf.Tensor) -> tf.Tensor:
+    def _lag_covariances(self, lags: tf.Tensor) -> tf.Tensor:
         """``sum_n k(lag + n * period)`` for all integer vectors n, ``[N]`` for lags ``[N, D]``."""
         base, periods = self.base_kernel, tf.constant(self.periods, lags.dtype)
         squares = tf.square(base.lengthscales / periods)
@@ -166,4 +166,4 @@ class Periodized(UniformVariance):
 
     def seen(self, X: TensorType) -> tf.Tensor:
         remedy = "select them with the kernel's active_dims"
-        return of_columns(super().seen(X), self.num_columns, ", those of the box", remedy)
+        return checked_columns(super().seen(X), self.num_columns, ", those of the box", remedy)

@@ -44,8 +44,8 @@ def transforms(degree: int, count: int, num_frequencies: int) -> npt.NDArray[np.
     spherical Bessel function j_l."""
     numbers, orders = np.arange(num_frequencies + 1), np.arange(degree + 1)[:, None]
     bessel = spherical_jn(orders, np.pi * numbers)
-    of_each = 2 * 1j**orders * (-1.0) ** numbers * bessel
-    integrals: npt.NDArray[np.complex128] = _series(degree, count) @ of_each
+    legendre_integrals = 2 * 1j**orders * (-1.0) ** numbers * bessel
+    integrals: npt.NDArray[np.complex128] = _series(degree, count) @ legendre_integrals
     return integrals
 
 

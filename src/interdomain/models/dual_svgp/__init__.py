@@ -1,6 +1,6 @@
-"""``DualSVGP``: Gaussian sites that stand for the likelihood of each row, and the q that they make.
+"""``DualSVGP``: the model, its sites, the passes over rows, and training.
 
-The model, its sites, the passes over rows, and training.
+A site is a Gaussian term in place of the likelihood of a row. The prior and all sites make q.
 """
 
 __all__: list[str] = []

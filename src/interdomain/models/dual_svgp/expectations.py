@@ -14,23 +14,22 @@ from ..._targets import densities_of
 _SEED = (0, 0)
 
 _FAR = 1e6
-"""The edges of the outer bins of ordinal values, in units of sigma. At infinity second derivatives
-are NaN."""
+"""The outer edges of the outer bins of ordinal values, in units of sigma. Infinite edges would have
+second derivatives that are NaN."""
 
 
 def expectations(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
-    """The expected log-likelihood of each row, ``[n]``: what
-    ``likelihood.variational_expectations`` returns, but for draws, ordinal values and a
-    logistic link.
+    """The expected log-likelihood of each row, ``[n]``: ``likelihood.variational_expectations``,
+    except for random draws, ordinal values and logistic links.
 
     :param mean: The mean of f, ``[n, L]``.
     :param variance: The variance of f, ``[n, L]``.
     """
     if isinstance(likelihood, MonteCarloLikelihood):
-        # By the likelihood's number of draws, rounded to an even number: the same every time, and
-        # each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
+        # The likelihood's number of draws is rounded to an even number. Draws are always the same,
+        # in pairs of opposite sign: expectations of odd functions vanish; slopes are less noisy.
         size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
         half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
         draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
@@ -56,7 +55,7 @@ def expectations(
     if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)
 
-    # GPflow takes the logarithm of 1 - sigmoid(f), which is that of zero for f above 37.
+    # GPflow takes log(1 - sigmoid(f)); for f above 37, 1 - sigmoid(f) is rounded to zero.
     def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
         return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
 
@@ -66,8 +65,8 @@ def expectations(
 def derivatives(
     function: Callable[[], tf.Tensor], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
 ) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor]:
-    """A function's value and its gradients by ``inputs``; and by the P numbers in ``variables`` its
-    slopes, ``[P]``, and second derivatives, ``[P, P]``."""
+    """The value of a function, its gradients by ``inputs``, and, by the P numbers in ``variables``,
+    its slopes ``[P]`` and second derivatives ``[P, P]``."""
     zero, size = tf.UnconnectedGradients.ZERO, len(inputs)
     with tf.GradientTape(persistent=True) as outer:
         with tf.GradientTape(watch_accessed_variables=False) as tape:

@@ -1,4 +1,4 @@
-"""Sparse models of any likelihood whose q is computed and not trained: ``DualSVGP``."""
+"""``DualSVGP``: a sparse model of any likelihood, whose q is computed and not trained."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .row_sites import PassResult, SiteContributions
 from .sites import Prior, Sites
 
 _ROWS_OF_LEVEL = 10_000
-"""Rows that the level of the latent GPs is searched on, divided by the number of these."""
+"""The number of rows for the search of the latent GPs' level, times the number of latent GPs."""
 
 
 @dataclass
 class _Remembered:
-    """What a DualSVGP need not compute again. One object for its life: compiled functions are made
-    anew when an attribute of the model is another, and read nothing of this.
+    """Results that a DualSVGP keeps, as one object for the life of the model. Compiled functions
+    read nothing of it; they would be traced again if it were replaced.
 
-    :ivar contributions: What computes the sites of rows.
-    :ivar of_sites: The values of the features' parameters that the sites were taken with.
+    :ivar contributions: The :class:`.SiteContributions`, which computes the sites of rows.
+    :ivar site_parameters: The values of the features' parameters for which the sites were computed.
     :ivar state: The parameters and sites at the last pass, with its ``result`` and ``features``.
     """
 
     contributions: SiteContributions | None = None
-    of_sites: dict[str, Array] = field(default_factory=dict)
+    site_parameters: dict[str, Array] = field(default_factory=dict)
     state: list[Array] = field(default_factory=list)
     result: PassResult | None = None
     features: Features | None = None
@@ -50,11 +50,11 @@ class _Remembered:
 class DualSVGP(ConvertibleModel):
     """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
 
-    Each row has a Gaussian site in place of its likelihood; the prior and all sites together make
-    q, with a full covariance. A pass finds the sites that are tangent at the present q, which is a
-    natural-gradient step of size one, and computes the exact bound on the way (Khan and Lin 2017;
-    Adam, Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on sums
-    over the sites, without data, at O(M^3) a step. Five to ten passes, without step sizes to
+    Each row has a site: a Gaussian term in place of its likelihood. The prior and all sites
+    together make q, with a full covariance. A pass finds the sites that are tangent at the present
+    q, which is a natural-gradient step of size one. It also computes the exact bound (Khan and Lin
+    2017; Adam, Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on
+    sums over the sites, without data, at O(M^3) a step. Five to ten passes, without step sizes to
     choose, replace thousands of minibatches. The optimum is that of ``gpflow.models.SVGP`` with the
     same kernel, likelihood and features.
 
@@ -74,28 +74,28 @@ class DualSVGP(ConvertibleModel):
 
     Before :func:`interdomain.fit`, q is the prior. The fit starts from sites that suit the data.
 
-    **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
-    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
-    subset first, and then freezes them). Waves of a box and additive features depend on no
-    parameter. Points depend on the kernel's parameters, which have to be frozen.
+    **Features** may not depend on a trainable parameter: see :attr:`feature_parameters`. For
+    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` first trains them on a
+    subset, and then freezes them). Waves of a box and additive features depend on no parameter.
+    Points depend on the kernel's parameters, which have to be frozen.
 
-    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y stands for a
-        value that is missing if the likelihood is one of your own that leaves such values out and
-        says so by an attribute ``allow_nan = True``.
+    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y is a missing
+        value if your own likelihood leaves out such values and has an attribute ``allow_nan =
+        True``.
     :param kernel: A kernel of one output, shared by the latent GPs.
-    :param likelihood: Any of GPflow's. If its expectations have no closed form, GPflow uses
-        quadrature; likelihoods that draw at random (Softmax) have the same draws in every pass. Its
-        trainable parameters are trained by Newton's method between passes.
-    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+    :param likelihood: Any likelihood of GPflow. If its expectations have no closed form, GPflow
+        uses quadrature. Likelihoods that draw at random (Softmax) use the same draws in every pass.
+        Newton's method trains the parameters of the likelihood between passes.
+    :param inducing_variable: Any inducing variable that has covariances with the kernel, or points
         ``[M, D]``.
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
         between passes, together with q.
-    :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
-        one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
-        number of a row's likelihood. Another one is taken where the likelihood may be meant for it.
-    :param batch_size: As for :class:`StructuredSGPR`, and so is ``progress``.
-    :raises ValueError: In a pass, for targets that the likelihood does not know, and for rows as
-        :class:`StructuredSGPR`.
+    :param num_latent_gps: The number L of latent GPs. By default this is the likelihood's number,
+        or one for each column of Y. The column of Y that selects a row's likelihood in
+        ``SwitchedLikelihood`` does not count. The likelihood may support other numbers.
+    :param batch_size: As for :class:`StructuredSGPR`, as is ``progress``.
+    :raises ValueError: In a pass, for targets that are not valid for the likelihood, and for rows
+        as :class:`StructuredSGPR`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class DualSVGP(ConvertibleModel):
             batch_size=batch_size,
             progress=progress,
         )
-        _ = self._rows_at_hand  # sites are of rows, and statistics have none
+        _ = self._rows_at_hand  # an error for statistics: sites need rows
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._remembered = _Remembered()
 
@@ -131,24 +131,24 @@ class DualSVGP(ConvertibleModel):
         return self._rows_at_hand.count()
 
     def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the features, and the variables
-        that hold the sites."""
+        """The features and the variables of the sites, which a compiled bound has built in besides
+        attributes."""
         return self._features, self.site_variables()
 
     @property
     def sites(self) -> Sites:
-        """The sums over the sites that q is made of, as arrays; zero before the first step."""
+        """The sums over the sites that determine q, as arrays; zero before the first step."""
         return Sites(*(variable.numpy() for variable in self.site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
-        """Replace the sites, and thereby q, by others for the same features."""
+        """Replace the sites, and thereby q, by other sites for the same features."""
         for variable, value in zip(self.site_variables(), sites, strict=True):
             variable.assign(value)
 
     def shrink_q(self, variance: float) -> None:
         """Start from a q that is the prior with its covariance multiplied by ``variance``.
 
-        At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
+        At a wide q, tangents to a likelihood have little curvature, and a step is too long.
         """
         none = Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
         prior = self._features.sums.prior_gram(len(none.shifts) - self._features.num_inducing)
@@ -156,43 +156,43 @@ class DualSVGP(ConvertibleModel):
         self.assign_sites(none._replace(precisions=precisions))
 
     def start(self, beyond: float = 0.0) -> bool:
-        """Start from the sites that are tangent where the likelihood of each row is: at a q of its
-        own, whatever the other rows are; see ``start.py``.
+        """Start from sites that are tangent near the likelihood of each row: at a separate q for
+        each row, which does not depend on other rows; see ``start.py``.
 
-        :param beyond: Leave the sites as they are if the level of f is within so many prior
-            deviations of the prior mean.
+        :param beyond: Leave the sites unchanged if the level of f is nearer to the prior mean, in
+            prior standard deviations.
         :return: Whether the prior has to become wider to reach the level.
         :raises ValueError: As a pass.
         """
-        features, of_rows = self._features, self._contributions()
+        features, contributions = self._features, self._contributions()
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
         learns_level = not features.mean.residual and getattr(constant, "trainable", False)
         learns = learns_level, bool(self.kernel.trainable_parameters)
         X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
-        level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+        level, distance, is_far = contributions.level(X, Y, self.num_data, learns=learns)
         if distance < beyond:
             return False
-        self.assign_sites(of_rows.first_sites(self._rows_at_hand, level))
+        self.assign_sites(contributions.first_sites(self._rows_at_hand, level))
         return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
-        """The sites as variables, which compiled functions read. They begin anew whenever the
-        features have other sizes or parameters than those that they were taken with."""
+        """The sites as variables, which compiled functions read. They are reset if the features
+        have other sizes or parameters than those for which the sites were computed."""
         features = self._features
         with tf.init_scope():
             known, values = self._sums_of_sites, features.values()
             if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
-            elif not differing_parameter(self._remembered.of_sites, values):
+            elif not differing_parameter(self._remembered.site_parameters, values):
                 return known
             else:
                 for variable, value in zip(known, self._first_sites(), strict=True):
                     variable.assign(value)
-            self._sums_of_sites, self._remembered.of_sites = known, values
+            self._sums_of_sites, self._remembered.site_parameters = known, values
         return known
 
     def _first_sites(self) -> Sites:
-        """The sites for features that there are none for: none."""
+        """The initial sites for new features, which are zero."""
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -207,9 +207,9 @@ class DualSVGP(ConvertibleModel):
         return known
 
     def pass_over_data(self) -> PassResult:
-        """The bound at the present q and parameters, and the sites there.
+        """The bound at the present q and parameters, and the sites that are tangent there.
 
-        This takes a pass over the rows if anything has changed since the last one.
+        This takes a pass over the rows if anything has changed since the last pass.
         """
         state = [*(p.numpy() for p in self.parameters), *self.sites]
         last = self._remembered
@@ -224,8 +224,8 @@ class DualSVGP(ConvertibleModel):
         return self._contributions().pass_over(self._rows_at_hand, self.q(), self.sites)
 
     def has_q(self) -> bool:
-        """Whether the prior and the present sites make a Gaussian: sites of negative precision may
-        outweigh it."""
+        """Whether the prior times the present sites is a Gaussian; sites of negative precision may
+        outweigh the prior."""
         try:
             return self.q().is_finite()
         except tf.errors.InvalidArgumentError:
@@ -267,7 +267,7 @@ class DualSVGP(ConvertibleModel):
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
         """The log of the integral of the prior times the present sites, up to a constant.
 
-        The kernel's parameters are trained on it between passes. Where the sites are tangent, its
+        It is the objective of the kernel's parameters between passes. If the sites are tangent, its
         gradient is that of the bound.
 
         :raises ValueError: If features depend on a parameter that is trainable.
@@ -284,15 +284,15 @@ class DualSVGP(ConvertibleModel):
 
     @property
     def mean_is_residual(self) -> bool:
-        """Whether the mean function has no columns that are known: its parameters are then not
+        """Whether the mean function is not zero, constant or linear. Its parameters are then not
         trained between passes."""
         return self._features.mean.residual
 
     def slopes_of_mean(self, variables: Sequence[tf.Variable]) -> tuple[Array, Array]:
-        """The derivatives of log Z by numbers of the mean function, ``[P]``, and the second ones
-        with a minus, ``[P, P]``. Its weights are to be linear in these.
+        """The derivatives of log Z by P numbers of the mean function, ``[P]``, and minus the second
+        derivatives, ``[P, P]``. The weights of the mean have to be linear in the numbers.
 
-        :param variables: The numbers.
+        :param variables: The variables with these numbers.
         """
         prior, sites = Prior(self._features), self._site_tensors()
         with tf.GradientTape(persistent=True) as tape:
@@ -315,13 +315,13 @@ class DualSVGP(ConvertibleModel):
         return Sites(*map(tf.convert_to_tensor, self.site_variables()))
 
     def latents(self) -> Latents:
-        """What q is made of, for each latent GP."""
+        """The collapsed posterior of each latent GP, with a noise variance of one."""
         one = tf.ones([], tf.float64)
         return [(part, one) for part in Prior(self._features).latents(self._site_tensors())]
 
 
 def _shapes(features: Features) -> list[tuple[int, ...]]:
-    """The shapes of :class:`.Sites`."""
+    """The shapes of the sums in :class:`.Sites`."""
     size, latents = features.num_stacked, features.num_outputs
     gram = features.sums.gram_shape(size - features.num_inducing)
     return [(latents, *gram), (size, latents), (features.num_terms, latents)]

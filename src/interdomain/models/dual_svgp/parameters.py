@@ -1,4 +1,4 @@
-"""Steps of parameters between two passes of a :class:`interdomain.models.DualSVGP`."""
+"""Training of the parameters of a :class:`interdomain.models.DualSVGP` between two passes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from .expectations import derivatives
 from .model import DualSVGP
 
 _LARGEST_FACTOR = 4.0
-"""The factor by which a positive parameter of the kernel may change between two passes."""
+"""The largest factor by which a positive parameter of the kernel changes between two passes."""
 
 _SMALL_GAIN = 1e-7
-"""Nats that the last step of L-BFGS gains between two passes."""
+"""The gain in nats below which L-BFGS ends between two passes."""
 
 
 def train_parameters(
     model: DualSVGP, steps: int, *, share: float = 1.0, factor: float = _LARGEST_FACTOR
 ) -> None:
-    """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
+    """Train all parameters except those of the likelihood by L-BFGS, at fixed sites.
 
-    Sites are tangents at one q, and say little of parameters that are far away. So all go the same
-    share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
-    make up for each other still do.
+    Sites are tangents at one q, and say little about distant parameters. So each parameter goes the
+    same share of the way to its optimum, positive parameters in their logarithms. A variance and a
+    lengthscale that compensate for each other still do.
 
-    :param share: The share of the way; less if a number would change by more than the factor.
-    :param factor: Four by default.
+    :param share: The share; it is reduced if a number would change by more than the factor.
+    :param factor: The largest change of a positive number, by default four.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
         parameters = model.trainable_parameters
         before = [parameter.numpy() for parameter in parameters]
-        # If it ends with numbers that are not finite, the last good ones are enough.
+        # If L-BFGS ends with numbers that are not finite, the last finite ones are enough.
         fit_by_lbfgs(model, steps=steps, progress=False, enough=_SMALL_GAIN)
     after = [parameter.numpy() for parameter in parameters]
     positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
@@ -54,14 +54,14 @@ def train_parameters(
 
 
 def assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
-    """Add the parts of a vector to variables."""
+    """Add the consecutive parts of a vector to variables."""
     ends = np.cumsum([int(tf.size(variable)) for variable in variables])
     for variable, part in zip(variables, np.split(step, ends[:-1]), strict=True):
         variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
 
 
 def solution(matrix: Array, column: Array) -> Array:
-    """``matrix^{-1} column``, without directions of which the matrix says nothing."""
+    """The vector ``matrix^{-1} column``, without directions that the matrix does not determine."""
     scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
     values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
     known = values > 1e-9 * np.max(values)
@@ -73,7 +73,7 @@ def solution(matrix: Array, column: Array) -> Array:
 def slopes_of_prior(
     module: gpflow.base.Module, variables: Sequence[tf.Variable]
 ) -> tuple[Array, Array]:
-    """First and second derivatives of the log density of priors of the trainable parameters of a
+    """The first and second derivatives of the log prior density of the trainable parameters of a
     likelihood or a mean function, by their unconstrained numbers."""
 
     def density() -> tf.Tensor:

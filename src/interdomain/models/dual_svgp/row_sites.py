@@ -1,14 +1,14 @@
-"""What each row adds to the sums of sites: Gaussian factors that stand for a likelihood at a q.
+"""Gaussian sites, which stand for the likelihoods of rows at a given q, and their sums.
 
-With the moments mu and v of f at row n under q, and E the expected log-likelihood, the site of the
-row is ``exp(lambda f - beta f^2 / 2)`` with
+Let mu and v be the moments of f at row n under q, and E the expected log-likelihood. The site of
+the row is ``exp(lambda f - beta f^2 / 2)`` with
 
     alpha = dE / d mu,    beta = -2 dE / d v,    lambda = alpha + beta mu,
 
 tangent to E at q (Khan and Lin 2017, eq. 11; Adam, Chang, Khan and Solin 2021, eq. 18). A
-natural-gradient step of size one leads to the q that is made of the prior and all sites. For
-likelihoods that are not log-concave beta may be negative; negative parts are summed separately, so
-that a model can leave them out.
+natural-gradient step of size one leads to the q of the prior and all sites. For likelihoods that
+are not log-concave beta may be negative. Negative parts are summed separately, so that a model can
+leave them out.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from .expectations import derivatives, expectations
 from .sites import Sites
 from .start import Moments, level_of, moments_of_rows
 
-# Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
+# A share of the largest precision in a batch: smaller negative precisions are quadrature errors.
 _ROUNDING = 1e-9
 
 _ROWS_OF_LIKELIHOOD = 8_192
-"""Rows whose expectations are taken at a time: quadrature has many numbers of each."""
+"""The number of rows whose expectations are computed at once; quadrature has many numbers a row."""
 
 _FAR = 25.0
-"""A level whose square is so many prior variances is far."""
+"""The square of a far level, in prior variances."""
 
 
 class PassResult(NamedTuple):
-    """What a pass over the rows found at the present q.
+    """The result of a pass over the rows at the present q.
 
-    :ivar elbo: The evidence lower bound; minus infinity if the expected log-likelihood of a row is
-        not finite, and then the rest means nothing.
-    :ivar sites: The sites that are tangent to the expected log-likelihood there, of which those of
-        negative precision, if any, are as they are.
-    :ivar clipped: The same sites with negative precisions taken for zero; the same object if there
-        are none.
-    :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
-        ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
+    :ivar elbo: The evidence lower bound. It is minus infinity if the expected log-likelihood of a
+        row is not finite, and then the rest is meaningless.
+    :ivar sites: The sites that are tangent to the expected log-likelihood at q, including sites of
+        negative precision.
+    :ivar clipped: The same sites with zero in place of negative precisions; the same object if no
+        precision is negative.
+    :ivar slopes: The gradient of the bound, at fixed q, by the P trainable numbers of the
+        likelihood, ``[P]``; ``curvatures`` are the second derivatives, ``[P, P]``.
     """
 
     elbo: float
@@ -65,14 +65,14 @@ class PassResult(NamedTuple):
 class RowSites(NamedTuple):
     """The sites of n rows.
 
-    :ivar rows: What ``Sums.site_batch`` takes of the rows.
+    :ivar rows: The rows in the form of ``Sums.site_batch``.
     :ivar terms: The terms of the prior variance, ``[T, n]``.
-    :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
-    :ivar shifts: lambda, with zero for a negative beta.
-    :ivar negative: beta where it is negative.
-    :ivar negative_shifts: What it adds to the shifts.
-    :ivar sums: The sums of the "expectations", their "slopes" ``[P]`` and "curvatures" ``[P, P]``,
-        by the P trainable numbers of the likelihood.
+    :ivar precisions: beta, ``[L, n]``, with zero in place of negative values.
+    :ivar shifts: lambda for these precisions, ``[L, n]``.
+    :ivar negative: The negative values of beta, ``[L, n]``; zero elsewhere.
+    :ivar negative_shifts: The change of the shifts by these, ``[L, n]``.
+    :ivar sums: The sum of the "expectations", its "slopes" ``[P]`` and "curvatures" ``[P, P]``, by
+        the P trainable numbers of the likelihood.
     """
 
     rows: Any
@@ -87,7 +87,7 @@ class RowSites(NamedTuple):
 class SiteContributions:
     """The sites of rows at a q, compiled once for all values of q and of the parameters.
 
-    :param features: The features of the rows; its "outputs" are the L latent GPs.
+    :param features: The features of the rows; their "outputs" are the L latent GPs.
     :param num_targets: The number of columns of Y.
     """
 
@@ -97,15 +97,15 @@ class SiteContributions:
         self._variables = _trained(likelihood)
         latents, dtype = features.num_outputs, gpflow.default_float()
         X = tf.TensorSpec([None, features.num_columns], dtype)
-        of_rows = [tf.TensorSpec([None, latents], dtype)] * 3
+        row_specs = [tf.TensorSpec([None, latents], dtype)] * 3
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
-        self._sites = compiled(self._sites_of, input_signature=[X, Y, *of_rows])
-        self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *of_rows[:2]])
-        # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
+        self._sites = compiled(self._sites_of, input_signature=[X, Y, *row_specs])
+        self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *row_specs[:2]])
+        # Trace now: passes run in tf.init_scope, where tapes pause and trace no gradient.
         self._sites.get_concrete_function()
 
     def is_current(self, features: Features, likelihood: Likelihood) -> bool:
-        """Whether this was made of these, with the parameters that are trainable now."""
+        """Whether this object was built from these parts, with the present trainable parameters."""
         known, now = self._variables, _trained(likelihood)
         same = self.features is features and self.likelihood is likelihood
         return same and [id(v) for v in known] == [id(v) for v in now]
@@ -129,18 +129,18 @@ class SiteContributions:
         for start in range(0, int(X.shape[0]), _ROWS_OF_LIKELIHOOD):
             few = slice(start, start + _ROWS_OF_LIKELIHOOD)
             parts.append(self._sites(*(part[few] for part in moments)))
-        *of_rows, sums = zip(*parts, strict=True)
-        sites = (np.concatenate(part, axis=1) for part in of_rows)
+        *site_parts, sums = zip(*parts, strict=True)
+        sites = (np.concatenate(part, axis=1) for part in site_parts)
         total = total_over(zip(sums, strict=True), dict)
         return RowSites._make([rows, np.asarray(terms), *sites, total])
 
     def pass_over(self, rows: Rows, q: Q, present: Sites) -> PassResult:
-        """The bound at q, and the sites there.
+        """The bound at q, and the sites that are tangent there.
 
-        :param present: The sites that q is made of.
+        :param present: The sites of q.
         """
         kl = q.kl()
-        # Gradient tapes of the caller would keep every batch; and q may be far off.
+        # Gradient tapes of the caller would keep every batch. A poor q may overflow.
         with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
             batches = joined(rows.batches(), self.features.sums.rows_at_once)
             sums = self._over(batches, lambda X, Y: self._summed(self.evaluate(X, Y, q)))
@@ -153,35 +153,35 @@ class SiteContributions:
         return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
 
     def first_sites(self, rows: Rows, level: Array) -> Sites:
-        """The sites that are tangent at a q of each row: see ``start.py``.
+        """The sums over sites that are tangent at a separate q for each row: see ``start.py``.
 
         :param level: The level of each latent GP, ``[L]``.
         """
-        with np.errstate(all="ignore"):  # of steps that are not taken
+        with np.errstate(all="ignore"):  # for steps that are not taken
             sums = self._over(rows.batches(), lambda X, Y: self._first_sums(X, Y, level))
         return Sites(*(sums[name] for name in Sites._fields))
 
     def _over(
         self, batches: Iterable[Any], function: Callable[[Array, Array], dict[str, Array]]
     ) -> dict[str, Array]:
-        """The sums over all rows of what a function of a batch returns."""
+        """The sums over all rows of the results of a function of a batch."""
         features = self.features
 
-        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+        def batch_sums(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
             check_targets(self.likelihood, Y)
             return function(X, Y)
 
-        added = total_over(batches, of_batch)
+        added = total_over(batches, batch_sums)
         sums = dict(added)
         for prefix in ("", "negative_"):
             if f"{prefix}precisions" in sums:
-                of_sites = features.sums.site_total(added, prefix)
-                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+                totals = features.sums.site_total(added, prefix)
+                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = totals
         return sums
 
     def _first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
-        """Sums over the sites of rows that are tangent at a q of each row: see ``start.py``.
+        """Sums over the sites of rows, tangent at a separate q for each row: see ``start.py``.
 
         :param level: The level of each latent GP, ``[L]``.
         """
@@ -196,9 +196,9 @@ class SiteContributions:
     def level(
         self, X: Array, Y: Array, num_data: int, *, learns: tuple[bool, bool]
     ) -> tuple[Array, float, bool]:
-        """The level of each latent GP, ``[L]``, as some rows know it; its largest distance from the
-        prior mean, in prior deviations; and whether the prior has to become wider to reach it: see
-        ``start.py``.
+        """The level of each latent GP on a sample of rows, ``[L]``; its largest distance from the
+        prior mean, in prior standard deviations; and whether the prior has to become wider to reach
+        it: see ``start.py``.
 
         :param num_data: The number of all rows.
         :param learns: Whether a mean function learns the level, and whether the kernel is trained.
@@ -210,13 +210,13 @@ class SiteContributions:
         variance = float(np.mean(variances))
         moments = self._moments_at(rows, targets)
         charged = np.inf if learns[0] else variance
-        with np.errstate(all="ignore"):  # of steps that are not taken
+        with np.errstate(all="ignore"):  # for steps that are not taken
             level = level_of(moments, mean, num_data / len(X), charged, learns[1])
         distance = float(np.max(np.abs(level))) / np.sqrt(variance)
         return level, distance, not learns[0] and distance**2 > _FAR
 
     def _prior_of(self, X: tf.Tensor) -> tuple[Array, Array]:
-        """Mean and variance of f at rows under the prior, ``[n, L]``."""
+        """The mean and variance of f at rows under the prior, ``[n, L]``."""
         latents = self.features.num_outputs
         mean = np.asarray(self.features.mean_function(X), np.float64)
         variance = np.asarray(self.features.kernel(X, full_cov=False), np.float64)[:, None]
@@ -226,8 +226,8 @@ class SiteContributions:
         def moments(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
             at = (tf.constant(part, X.dtype) for part in (mean, variance))
             values, slopes, curvatures = self._slopes(X, Y, *at)
-            of_latents = (np.asarray(part, np.float64) for part in (slopes, curvatures))
-            return np.asarray(values, np.float64), *of_latents  # type: ignore[return-value]
+            latent_slopes = (np.asarray(part, np.float64) for part in (slopes, curvatures))
+            return np.asarray(values, np.float64), *latent_slopes  # type: ignore[return-value]
 
         return moments
 
@@ -242,23 +242,23 @@ class SiteContributions:
         return values, slopes[0], -2 * slopes[1]
 
     def _summed(self, found: RowSites) -> dict[str, Array]:
-        """Sums over the sites of rows, in float64: "precisions", "shifts" and "variances", of which
-        negative precisions are taken for zero, and what these change, as "negative_precisions" and
-        so on, if any are; and the sums of :class:`RowSites`."""
+        """Sums over the sites of rows, in float64. "precisions", "shifts" and "variances" have zero
+        in place of negative precisions. If any precision is negative, "negative_precisions" and so
+        on are the changes of these sums. The sums of :class:`RowSites` are also included."""
         sums = dict(found.sums)
         parts = [("", found.precisions, found.shifts)]
         if np.any(found.negative):
             parts.append(("negative_", found.negative, found.negative_shifts))
         for prefix, precisions, shifts in parts:
-            of_sites = self.features.sums.site_batch(found.rows, precisions, shifts)
-            sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+            site_sums = self.features.sums.site_batch(found.rows, precisions, shifts)
+            sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = site_sums
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
         return sums
 
     def _sites_of(
         self, X: tf.Tensor, Y: tf.Tensor, mean: tf.Tensor, offset: tf.Tensor, variance: tf.Tensor
     ) -> tuple[Any, ...]:
-        """What follows the moments in :class:`RowSites`, in its order."""
+        """The entries of :class:`RowSites` after ``terms``, in their order."""
 
         def expected() -> tf.Tensor:
             return tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
@@ -271,9 +271,9 @@ class SiteContributions:
         precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
         shifts = to_mean + precisions * (mean - offset)
         parts = precisions, shifts, negative, negative * (mean - offset)
-        of_rows = [tf.cast(tf.linalg.matrix_transpose(part), tf.float64) for part in parts]
+        site_parts = [tf.cast(tf.linalg.matrix_transpose(part), tf.float64) for part in parts]
         sums = {"expectations": total, "slopes": slopes, "curvatures": curvatures}
-        return *of_rows, {name: tf.cast(part, tf.float64) for name, part in sums.items()}
+        return *site_parts, {name: tf.cast(part, tf.float64) for name, part in sums.items()}
 
 
 def _trained(likelihood: Likelihood) -> list[tf.Variable]:

@@ -1,4 +1,4 @@
-"""The q that the prior and Gaussian sites make, and the normaliser of the two, from sums over rows.
+"""The q of the prior and Gaussian sites, and their normaliser, from sums over rows.
 
 With a root R of Kuu and sites ``exp(lambda_n f_n - beta_n f_n^2 / 2)``, for each latent GP
 
@@ -6,9 +6,9 @@ With a root R of Kuu and sites ``exp(lambda_n f_n - beta_n f_n^2 / 2)``, for eac
     q(v) = N(B^{-1} R^{-1} r, B^{-1}),    v = R^{-1} u whitened,
     2 log Z = |B^{-1/2} R^{-1} r|^2 - log det(B) - (sum_n beta_n k_nn - tr R^{-1} G R^{-T})
 
-up to a constant. Where sites are tangent to the expected log-likelihood at q, the gradient of log Z
-with respect to the kernel's parameters is that of the bound. A mean function ``h(x)^T w`` moves the
-sites, and adds ``lambda^T H w - w^T H^T diag(beta) H w / 2`` to log Z.
+up to a constant. If the sites are tangent to the expected log-likelihood at q, the gradient of log
+Z by the kernel's parameters is that of the bound. A mean function ``h(x)^T w`` moves the sites, and
+adds ``lambda^T H w - w^T H^T diag(beta) H w / 2`` to log Z.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...sums.protocol import Collapsed
 
 
 class Sites(NamedTuple):
-    """Sums over the sites of all rows, in float64, of K features and columns of the mean.
+    """Sums over the sites of all rows, in float64, for K features and columns of the mean.
 
     :ivar precisions: Sums of ``beta s s^T``, ``[L, K, K]``, or in the form of ``Sums.gram_shape``.
     :ivar shifts: Sums of ``lambda s``, ``[K, L]``.
@@ -36,26 +36,26 @@ class Sites(NamedTuple):
     variances: tf.Tensor | Array
 
     def mixed(self, other: Sites, share: float) -> Sites:
-        """A part of the way to others: a natural-gradient step of size ``share``."""
+        """The sites after a natural-gradient step of size ``share`` to other sites."""
         return Sites(*((1 - share) * a + share * b for a, b in zip(self, other, strict=True)))
 
 
 class Prior:
-    """The prior that the sums over sites are compared with.
+    """The prior that is combined with the sums over sites.
 
     :ivar weights: The weights of the columns of the mean function, ``[H, L]``.
     """
 
     def __init__(self, features: Features) -> None:
-        self._sums, self._of_weights = features.sums, features.sums.prior()
+        self._sums, self._weight_prior = features.sums, features.sums.prior()
         self.weights = tf.cast(features.mean.weights(), tf.float64)
         self._factors = tf.cast(features.diagonal_factors(), tf.float64)
         self._incomplete: BoolArray = features.incomplete
 
     def latents(self, sites: Sites, *, gram_gradient: bool = False) -> list[Collapsed]:
-        """What q and log Z are made of, for each latent GP.
+        """The collapsed posterior of each latent GP, which has q and the terms of log Z.
 
-        :param gram_gradient: Whether the sums over sites depend on anything that is trained.
+        :param gram_gradient: Whether the sums over sites depend on a trainable parameter.
         """
         return [
             self._latent(sites, number, gram_gradient=gram_gradient)
@@ -70,30 +70,31 @@ class Prior:
         beside: tf.Tensor | None = None,
         gram_gradient: bool = False,
     ) -> Collapsed:
-        """
-        :param beside: More columns than those of the shifts, ``[M, H]``.
+        """The collapsed posterior of a latent GP.
+
+        :param beside: Columns to append to the shifts, ``[M, H]``.
         """
         size, latents = len(self._incomplete), slice(number, number + 1)
-        products, _ = self._of_mean(sites, number)
+        products, _ = self._mean_function_sums(sites, number)
         columns = sites.shifts[:size, latents] - tf.matmul(products, self.weights[:, latents])
         if beside is not None:
             columns = tf.concat([columns, beside], axis=1)
         gram, number_of_columns = sites.precisions[number], self.weights.shape[0]
         return self._sums.finish(
-            self._of_weights,
+            self._weight_prior,
             gram,
             columns,
             num_columns=number_of_columns,
             gram_gradient=gram_gradient,
         )
 
-    def _of_mean(self, sites: Sites, number: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The sums of beta and the products of columns of the mean function with features, ``[M,
-        H]``, and with each other, ``[H, H]``, for a latent GP."""
+    def _mean_function_sums(self, sites: Sites, number: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The sums of beta times products of the mean function's columns with features, ``[M, H]``,
+        and with each other, ``[H, H]``, for a latent GP."""
         return self._sums.border(sites.precisions[number], self.weights.shape[0])
 
     def log_normaliser(self, sites: Sites, *, gram_gradient: bool = False) -> tf.Tensor:
-        """log Z, of all latent GPs together, up to a constant.
+        """The sum of log Z over all latent GPs, up to a constant.
 
         :param gram_gradient: As for :meth:`latents`.
         """
@@ -104,23 +105,23 @@ class Prior:
             prior_variance = tf.reduce_sum(self._factors * sites.variances[:, number])
             unexplained = prior_variance - collapsed.explained_variance(self._incomplete)
             weights = self.weights[:, number]
-            of_mean = tf.linalg.matvec(self._of_mean(sites, number)[1], weights)
-            linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))
+            weighted = tf.linalg.matvec(self._mean_function_sums(sites, number)[1], weights)
+            linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - weighted / 2))
             total += (fit - log_determinant - unexplained) / 2 + linear
         return total
 
     def slopes_of_mean(self, sites: Sites, number: int) -> tuple[Array, Array]:
         """The derivatives of log Z by the weights of the mean function of a latent GP, ``[H]``, and
-        the second ones with a minus, ``[H, H]``, as arrays: log Z is quadratic in them.
+        minus the second derivatives, ``[H, H]``, as arrays: log Z is quadratic in the weights.
 
-        With P the products of features and columns and C those of columns, these are ``lambda H - C
-        w - P^T (Kuu + G)^{-1} (r - P w)`` and ``C - P^T (Kuu + G)^{-1} P``.
+        With the products P of features and columns and the products C of columns, they are ``lambda
+        H - C w - P^T (Kuu + G)^{-1} (r - P w)`` and ``C - P^T (Kuu + G)^{-1} P``.
         """
         size = len(self._incomplete)
-        products, of_mean = self._of_mean(sites, number)
+        products, gram = self._mean_function_sums(sites, number)
         solved = self._latent(sites, number, beside=products).mean_of_weights(
             tf.ones([], tf.float64)
         )
         explained = np.asarray(products).T @ solved
-        slopes = sites.shifts[size:, number] - tf.linalg.matvec(of_mean, self.weights[:, number])
-        return np.asarray(slopes) - explained[:, 0], np.asarray(of_mean) - explained[:, 1:]
+        slopes = sites.shifts[size:, number] - tf.linalg.matvec(gram, self.weights[:, number])
+        return np.asarray(slopes) - explained[:, 0], np.asarray(gram) - explained[:, 1:]

@@ -1,14 +1,14 @@
-"""The moments of f at rows that the first sites of a fit are tangent at.
+"""The moments of f at rows, at which the first sites of a fit are tangent.
 
-Tangents at the prior say nothing of a likelihood that is far away from it: for Poisson counts of
-500 and a prior rate of one, they make a q whose rates overflow. So the first sites are tangent
-where the likelihood is. A level g of each latent GP is searched on a sample of rows, as if f were
-``m(x) + g``: by steps that grow, then by Newton's. Each row then has a q of its own, ``N(mu_n,
-v_n)``, which maximises
+Tangents at the prior say nothing about a likelihood that is far away from it. For Poisson counts of
+500 and a prior rate of one, they make a q whose rates overflow. So the first sites are tangent near
+the likelihood. A level g of each latent GP is searched on a sample of rows, as if f were
+``m(x) + g``: by growing steps, then by Newton's method. Each row then has a separate q,
+``N(mu_n, v_n)``, which maximises
 
     E[log p(y_n | f_n)] - KL(N(mu_n, v_n) | N(m(x_n) + g, k(x_n, x_n)))
 
-by natural-gradient steps. No step is taken that makes this less.
+by natural-gradient steps. A step that lowers this objective is rejected.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ import numpy as np
 from ..._arguments import Array
 
 _FIRST_LEVEL, _FACTOR, _FURTHEST = 1 / 16, 4.0, 1e7
-"""Levels that are tried on either side: each is so many times the one before."""
+"""Absolute values of levels that are tried: the first, the ratio to the one before, and a limit."""
 
 _NARROW = 1e-4
-"""The variance of f at a level."""
+"""The variance of f in the search of the level."""
 
 _NARROW_ROW = 0.01
-"""The variance that the q of a row has at first, or this share of the prior variance."""
+"""The initial variance of the q of a row, or its share of the prior variance if this is less."""
 
 _STEPS_OF_LEVEL, _STEPS_OF_ROWS = 50, 40
 _ROUNDING, _LEAST_SHARE = 1e-12, 1e-3
-_SMALL = 1e-3  # nats of a row, and of all rows: steps that gain less are the last
+_SMALL = 1e-3  # nats, of a row or of all rows: a step that gains less is the last
 
 Moments = Callable[[Array, Array], tuple[Array, Array, Array]]
-"""The expected log-likelihood of each row ``[n]``, alpha and beta ``[n, L]``, at means and
-variances ``[n, L]``."""
+"""A function of means and variances of f, ``[n, L]``, that returns the expected log-likelihood of
+each row ``[n]``, alpha and beta ``[n, L]``."""
 
 
 class _Penalty(NamedTuple):
-    """The charge for a level of a latent GP, in nats, as for a GP that is constant.
+    """The charge in nats for a level of a latent GP, as for a GP that is constant.
 
-    :ivar variance: The prior variance; infinity where a mean function learns the level.
+    :ivar variance: The prior variance; infinity if a mean function learns the level.
     :ivar learns: Whether the variance is trained, which makes a large level cheap.
     """
 
@@ -53,7 +53,7 @@ class _Penalty(NamedTuple):
         return float(np.sum(np.log1p(ratios) if self.learns else ratios)) / 2
 
     def slope(self, level: Array) -> Array:
-        """The derivative."""
+        """The derivative of the charge."""
         return level * self.curvature(level)
 
     def curvature(self, level: Array) -> Array:
@@ -66,9 +66,9 @@ def level_of(moments: Moments, mean: Array, factor: float, variance: float, lear
     """The level of each latent GP, ``[L]``.
 
     :param moments: The moments of some rows.
-    :param mean: The mean function at these, ``[n, L]``.
-    :param factor: The number of all rows divided by the number of rows here.
-    :param variance: The prior variance; infinity where a mean function learns the level.
+    :param mean: The mean function at these rows, ``[n, L]``.
+    :param factor: The number of all rows divided by the number of these rows.
+    :param variance: The prior variance; infinity if a mean function learns the level.
     :param learns: Whether the variance is trained.
     """
     penalty, narrow = _Penalty(variance, learns), np.full_like(mean, _NARROW)
@@ -111,7 +111,7 @@ def level_of(moments: Moments, mean: Array, factor: float, variance: float, lear
 
 
 def moments_of_rows(moments: Moments, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Mean and variance of the q of each row, ``[n, L]`` each.
+    """The mean and variance of the q of each row, ``[n, L]`` each.
 
     :param mean: The prior mean of f at the rows, ``[n, L]``.
     :param variance: The prior variance, ``[n, L]``.
@@ -120,8 +120,8 @@ def moments_of_rows(moments: Moments, mean: Array, variance: Array) -> tuple[Arr
     sites = np.stack([precision, precision * mean])
 
     def q_of(sites: Array) -> tuple[Array, Array]:
-        of_q = 1 / (1 / variance + sites[0])
-        return of_q * (mean / variance + sites[1]), of_q
+        q_variance = 1 / (1 / variance + sites[0])
+        return q_variance * (mean / variance + sites[1]), q_variance
 
     def at(q: tuple[Array, Array]) -> tuple[Array, Array]:
         values, slopes, curvatures = moments(*q)

@@ -1,4 +1,4 @@
-"""A model of some rows with any likelihood, to start training on and to choose features with."""
+"""A model of few rows with any likelihood, for the start of training and the choice of features."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ _TOLERANCE = 0.05  # nats of the bound of the rows
 
 
 class RowsWithSites(DualSVGP):
-    """A model of few rows that knows the site of each, whatever the features.
+    """A model of few rows that stores the site of each row, for any features.
 
-    So features can be trained, or replaced by others, without q being trained from scratch: sums
-    over sites belong to features, and the sites are those of rows.
+    Features can thus be trained or replaced without training q from scratch: the sums over sites
+    depend on the features, and the sites of rows do not.
 
-    :ivar tolerance: That of the passes, if it is more than 0.05.
+    :ivar tolerance: The tolerance of the passes, if it exceeds 0.05.
     """
 
     tolerance: float | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._rows: tuple[Array, ...] = self.draw(sys.maxsize)  # which are all, in their order
+        self._rows: tuple[Array, ...] = self.draw(sys.maxsize)  # all rows, in their order
         zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
-        self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
+        self._row_sites = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
         self._has_sites = False
 
     def take(self, precisions: Array, shifts: Array) -> None:
-        """Give the rows other sites, which are those of the present features.
+        """Replace the sites of the rows by sites that were computed with the present features.
 
         :param precisions: beta, ``[L, n]``.
         :param shifts: lambda, ``[L, n]``.
         """
-        for variable, value in zip(self._of_rows, (precisions, shifts), strict=True):
+        for variable, value in zip(self._row_sites, (precisions, shifts), strict=True):
             variable.assign(tf.cast(value, tf.float64))
         self._has_sites = True
 
     def train(self, steps: int) -> None:
-        """Train all parameters, in turns of passes and of steps of L-BFGS for those of the kernel,
-        features included, with the sites of the rows."""
+        """Train all parameters in turns: passes, and steps of L-BFGS for the kernel and the
+        features, with the sites of the rows."""
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
@@ -65,8 +65,8 @@ class RowsWithSites(DualSVGP):
             self._passes()
 
     def _passes(self, number: int | None = None) -> None:
-        """Passes from the sites of the rows on, which are then those at the new q. The parameters
-        of the features stay as they are; with a number of passes, all do."""
+        """Make passes that start from the stored sites, and store the sites at the new q. The
+        features' parameters are fixed; with a number of passes, all parameters are."""
         with frozen(self.feature_parameters.values()):
             enough = max(_TOLERANCE, self.tolerance or 0.0)
             passes = Passes(self, enough, trains=number is None)
@@ -74,17 +74,17 @@ class RowsWithSites(DualSVGP):
         self.take(*self.sites_of(*self._rows))
 
     def replace_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> None:
-        """Give the rows other features, and train q with these, from the sites of the rows."""
+        """Replace the features, and train q with the new ones from the stored sites of the rows."""
         super().replace_features(inducing_variable, kernel)
         if self._has_sites:
-            self.assign_sites(self._first_sites())  # of features that are as many as before
+            self.assign_sites(self._first_sites())  # equal sizes would not reset the sites
         self._passes(_PASSES_OF_Q if self._has_sites else None)
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())
 
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
-        """As of the base class; features may depend on what is trained."""
+        """The objective of the base class; here, features may depend on trainable parameters."""
         if not self._features.trainable():
             return super().maximum_log_likelihood_objective()
         value = Prior(self._features).log_normaliser(self._first_sites(), gram_gradient=True)
@@ -93,19 +93,19 @@ class RowsWithSites(DualSVGP):
     def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
         features, X = self._features, tf.constant(self._rows[0], gpflow.default_float())
-        precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
+        precisions, shifts = (tf.convert_to_tensor(part) for part in self._row_sites)
         terms = tf.cast(features.terms_of(X), tf.float64)
         variances = tf.matmul(terms, precisions, transpose_b=True)
-        return Sites(*features.sums.of_sites(X, precisions, shifts), variances)
+        return Sites(*features.sums.site_sums(X, precisions, shifts), variances)
 
     def residuals(self) -> Residuals:
-        """What q of the sites leaves of them, to compare features with that are not in it."""
+        """The residuals of the sites under q, to compare features that q does not have."""
         features, dtype, one = self._features, gpflow.default_float(), tf.ones([], tf.float64)
         latents = Prior(features).latents(self._first_sites())
         means, roots = zip(*(latent.weights(one) for latent in latents), strict=True)
-        precisions, shifts = (np.asarray(part).T for part in self._of_rows)
+        precisions, shifts = (np.asarray(part).T for part in self._row_sites)
         X: Array = np.asarray(self._rows[0], dtype)
-        # The sites are those of what a mean function of unknown columns leaves.
+        # The sites are for f minus a mean function that is neither constant nor linear.
         shifts = shifts + precisions * np.asarray(features.mean.rest(X))
         sites = np.concatenate([shifts, precisions], axis=1)
 

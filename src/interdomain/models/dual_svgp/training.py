@@ -1,4 +1,4 @@
-"""How a :class:`interdomain.models.DualSVGP` is trained: passes, and steps without data."""
+"""Training of a :class:`interdomain.models.DualSVGP`: passes, and steps without data."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from .model import DualSVGP
 from .passes import Passes
 from .subset import RowsWithSites
 
-_LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on the subset
+_LARGE = 4  # times the rows of the subset: with fewer rows, training starts without a subset
 _GROWTH = 2.0  # the factor by which chosen features grow in a round
 
 
 @trainer_of.register(DualSVGP)
 class DualTrainer(RowsTrainer):
-    """The fit of a DualSVGP: see :func:`interdomain.fit`."""
+    """The training of a DualSVGP: see :func:`interdomain.fit`."""
 
     steps, every = 20, 1
     subset_size, subset_steps = 3_000, 25
     options = ("tolerance",)
     how = "in passes"
-    remedy = "leave optimizer out, or pass model.to_svgp(), which minibatches go on with"
+    remedy = "leave optimizer out, or pass model.to_svgp() to train with minibatches"
 
     def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
         return fit_dual(self.model, plan, options.get("tolerance"))
 
 
 def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
-    """Begin on a subset where the rows are many, and train in passes over all rows."""
+    """Start on a subset if there are many rows, and train in passes over all rows."""
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
@@ -82,7 +82,7 @@ def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
     _warn_of_ending(result, plan)
     return dataclasses.replace(
         result,
-        # Of a fit that had ended, there is no best point.
+        # A fit that had already ended has no best point.
         elbo=passes.best.result.elbo if hasattr(passes, "best") else result.elbo,
         frozen=frozen,
         choice=choice,
@@ -92,7 +92,7 @@ def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
 
 
 def _warn_of_ending(result: FitResult, plan: Plan) -> None:
-    """Warn of a fit that has not converged. A single pass is not meant to."""
+    """Warn if a fit has not converged, except after a single pass, which need not converge."""
     remedy = (
         "pass a mean function such as gpflow.mean_functions.Constant(), and X in units of its "
         "standard deviations"

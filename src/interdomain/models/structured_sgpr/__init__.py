@@ -1,3 +1,3 @@
-"""``StructuredSGPR``: the model, and how it is trained."""
+"""``StructuredSGPR``: the model and its training."""
 
 __all__: list[str] = []

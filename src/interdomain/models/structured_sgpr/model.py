@@ -1,4 +1,4 @@
-"""Sparse regression with the optimal q, which keeps the structure of Kuu: ``StructuredSGPR``."""
+"""``StructuredSGPR``: sparse regression with the optimal q, which keeps the structure of Kuu."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ..rows_model import ConvertibleModel
 
 
 class StructuredSGPR(CollapsedModel, ConvertibleModel):
-    """GPflow's ``SGPR``, with the structure of Kuu kept and with sums over the rows for the data.
+    """Sparse GP regression as in GPflow's ``SGPR``, from sums over the rows and structured Kuu.
 
-    q is optimal in closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
-    factorises every Kuu, and solves with the factor for every row at every step. Here, spherical
-    harmonics need no factorisation of Kuu and no jitter, and sums of kernels need one for each
-    block. Predictions are otherwise those of ``SGPR`` (Titsias 2009), and so are the bound and its
-    gradients, with ``charge="trace"``.
+    The optimal q has a closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
+    factorises every Kuu, and solves with the factor for every row at every step. In this model,
+    spherical harmonics need no factorisation of Kuu and no jitter. Sums of kernels need one
+    factorisation for each block. Predictions are those of ``SGPR`` (Titsias 2009). With
+    ``charge="trace"``, so are the bound and its gradients.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -47,61 +47,61 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     prediction 1.0, truth 1.0
 
     The data need not fit into memory. The sums over the rows,
-    :class:`interdomain.regression.SufficientStatistics`, are taken a batch at a time: memory is
-    O(batch_size M + M^2), whatever the number of rows.
+    :class:`interdomain.regression.SufficientStatistics`, are computed a batch at a time. Memory is
+    O(batch_size M + M^2) for any number of rows.
 
-    **When the data are read.** The features Kuf depend on some of the parameters, those in
-    :attr:`feature_parameters` (the model finds them in the graph that computes Kuf). The sums are
-    taken again only when these change:
+    **When the data are read.** The features Kuf depend on the parameters in
+    :attr:`feature_parameters`. (The model finds these in the graph that computes Kuf.) A pass
+    computes the sums again only if one of these parameters changes:
 
-    * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
-      ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
-      these, as :func:`interdomain.fit` does, and after one pass every step costs O(M^3).
-    * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them
-      in a sum, there are none: the data are read once, whatever is trained. That holds for rows
-      inside the interval, so rows outside are refused (an SVGP takes them, and warns).
-    * Where a feature parameter is trainable (points, activation features, patches; or weight
-      variances), each evaluation computes the features again. Gradients need those of all rows at
-      once: arrays, with at most 2^27 numbers of features (1 GiB). Train such parameters of more
-      rows on a subset, or in minibatches (``gpflow.models.SVGP``).
+    * :class:`~interdomain.inducing_variables.SphericalHarmonics` depend on the kernel's
+      ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze both,
+      as :func:`interdomain.fit` does: after one pass, every step costs O(M^3).
+    * :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them in a
+      sum, depend on no parameter: the data are read once, whatever is trained. This holds for rows
+      inside the interval, so rows outside are refused. (An SVGP accepts them, with a warning.)
+    * If a feature parameter is trainable (points, activation features, patches; or weight
+      variances), each evaluation computes the features again. Gradients need the features of all
+      rows at once: arrays, with at most 2^27 numbers of features (1 GiB). For more rows, train such
+      parameters on a subset, or in minibatches (``gpflow.models.SVGP``).
 
-    **Several machines** take the statistics of a part of the rows each, and add them with
-    :meth:`interdomain.regression.SufficientStatistics.all_reduce`; the model is then built
+    **Several machines.** Each machine computes the statistics of a part of the rows.
+    :meth:`interdomain.regression.SufficientStatistics.all_reduce` adds them, and the model is built
     from the sum.
 
-    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
-        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that
-        returns a new iterator over such batches at every call; or
-        :class:`~interdomain.regression.SufficientStatistics` of rows that are not at hand. Batches
-        (X, Y, w) have weights, as ``noise_weights``.
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or other objects of
+        this shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function
+        that returns a new iterator over such batches at every call; or
+        :class:`~interdomain.regression.SufficientStatistics` without their rows. Batches (X, Y, w)
+        have weights, as ``noise_weights``.
     :param kernel: A kernel of one output.
-    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+    :param inducing_variable: Any inducing variable that has covariances with the kernel, or points
         ``[M, D]``.
     :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
-    :param noise_variance: Initial noise variance, 1 by default.
-    :param noise_weights: One positive number w a row, ``[N]`` or ``[N, 1]``: an array, or a
+    :param noise_variance: The initial noise variance, 1 by default.
+    :param noise_weights: A positive number w for each row, ``[N]`` or ``[N, 1]``: an array, or a
         memory-mapped array. The noise variance of the row is s / w, where s is the noise variance
         of the likelihood. A mean of n readings has the weight n. For known noise variances v, pass
-        ``noise_weights=1 / v`` and ``noise_variance=1``, and fix the latter by
+        ``noise_weights=1 / v`` and ``noise_variance=1``, and fix the noise variance by
         ``gpflow.set_trainable(model.likelihood.variance, False)``. New rows have weights of one:
         ``predict_y`` adds s to the variance of f.
-    :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
-        parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
-        closed form for these, and :class:`DualSVGP` takes them.
-    :param charge: What the bound charges for prior variance that the features leave, of N rows the
-        sum ``t = tr(Kff - Qff) / s`` in units of the noise variance s, or ``tr W (Kff - Qff) / s``
-        with weights W: "log", ``N log(1 + t / N) / 2`` (Titsias 2025; Bui, Ashman and Turner
-        2025), or "trace", ``t / 2`` (Titsias 2009, eq. 9), as ``gpflow.models.SGPR``. The bound by
-        the logarithm is never further from the evidence, with the same q and predictions. Of
-        priors of finite rank nothing is left.
-    :param batch_size: Rows to take at a time; by default so many that products run at full speed
-        (between 256 and 8,192). Datasets and generators are cut into such batches.
-    :param progress: Show a progress bar in passes that take more than a second.
-    :warns UserWarning: For columns of X or Y far from standardised, as :func:`interdomain.fit`, in
-        some of the rows.
-    :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
-        are fewer or more than in the first one, not finite, or outside of the interval of Fourier
-        features; for weights that are not positive and finite.
+    :param likelihood: A Gaussian likelihood in place of ``noise_variance``, with one variance
+        parameter. A subclass may not have densities of its own (a mask, robust terms), for which q
+        has no closed form; :class:`DualSVGP` accepts them.
+    :param charge: The charge of the bound for prior variance that the features do not explain. For
+        N rows with noise variance s this variance is ``t = tr(Kff - Qff) / s``, or ``tr W (Kff -
+        Qff) / s`` with weights W. "log" charges ``N log(1 + t / N) / 2`` (Titsias 2025; Bui, Ashman
+        and Turner 2025). "trace" charges ``t / 2`` (Titsias 2009, eq. 9), as
+        ``gpflow.models.SGPR``. The bound with "log" is at least as tight, with the same q and
+        predictions. For priors of finite rank t is zero.
+    :param batch_size: The number of rows in a batch; by default so many that products run at full
+        speed (between 256 and 8,192). Datasets and generators are cut into such batches.
+    :param progress: Whether passes that take more than a second show a progress bar.
+    :warns UserWarning: If columns of X or Y are far from standardised in a sample of rows, as
+        :func:`interdomain.fit`.
+    :raises ValueError: For arguments that are wrong or do not fit together; in a pass, for rows
+        that are fewer or more than in the first pass, not finite, or outside of the interval of
+        Fourier features; for weights that are not positive and finite.
     """
 
     takes_weights = True
@@ -140,7 +140,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     def predict_log_density(
         self, data: Any, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
-        """As GPflow's; data may be (X, Y, w), with weights of rows ``[N]`` or ``[N, 1]``."""
+        """The log predictive density of (X, Y), or (X, Y, w) with weights ``[N]`` or ``[N, 1]``."""
         X, Y, *weights = data
         if not weights or full_cov or full_output_cov:
             return super().predict_log_density((X, Y), full_cov, full_output_cov)
@@ -151,11 +151,11 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         return tf.reduce_sum(density, axis=-1)
 
     def accumulate(self, data: Any, *, noise_weights: Any = None) -> SufficientStatistics:
-        """Compute the statistics of other rows, for the same features. The model does not change;
-        one of more rows, or of fewer, is built from sums and differences of statistics.
+        """Compute the statistics of other rows, for the same features. The model does not change.
+        Build a model of more or fewer rows from sums and differences of statistics.
 
-        :param data: As for the constructor, with the same columns.
-        :param noise_weights: As for the constructor.
+        :param data: The other rows, in a form that the constructor accepts, with the same columns.
+        :param noise_weights: The weights of the other rows, as for the constructor.
         """
         rows = self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
@@ -166,7 +166,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         return statistics_of(rows, self._features)
 
     def residuals(self) -> Residuals:
-        """What the present model leaves unexplained of Y, to judge features that it lacks.
+        """The residuals of Y under the present model, to judge features that it lacks.
 
         :raises ValueError: In a pass over the rows, if the model has only their statistics.
         """
@@ -191,20 +191,20 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         )
 
     def _price(self) -> float:
-        """What the bound is charged for a little more of left variance, in units of half of it."""
+        """The derivative of the charge with respect to ``t / 2`` (see ``charge`` of the model)."""
         features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
         if self.charge == "trace":
             return 1.0
         left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
-        of_a_row = float(left / self._noise_variance() / sums["num_rows"])
-        return 1 / (1 + max(of_a_row, 0.0))
+        ratio = float(left / self._noise_variance() / sums["num_rows"])
+        return 1 / (1 + max(ratio, 0.0))
 
     @check_shapes(
         "return[0]: [M, P]",
         "return[1]: [M, M]",
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
+        """The mean and covariance of the optimal q(u). All outputs have the same covariance."""
         mean, roots = whitened_q(self.latents())
         features, jitter = self._features, gpflow.config.default_jitter()
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter).to_dense()

@@ -1,4 +1,4 @@
-"""How a :class:`interdomain.models.StructuredSGPR` is trained: a subset, one pass, and the sums."""
+"""Training of a :class:`interdomain.models.StructuredSGPR`: a subset, a pass, and steps on sums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..rows_trainer import RowsTrainer
 
 
 class StructuredTrainer(RowsTrainer):
-    """The fit of a model of sums: see :func:`interdomain.fit`."""
+    """The training of a collapsed model on sums over rows: see :func:`interdomain.fit`."""
 
     options = SCIPY_OPTIONS
 
@@ -31,14 +31,14 @@ class StructuredTrainer(RowsTrainer):
 
 @trainer_of.register(CollapsedModel)
 def trainer_of_sums(model: CollapsedModel, optimizer: Any) -> Trainer:
-    """How a model of sums is trained: an optimizer updates it as any model of GPflow."""
+    """The trainer of a collapsed model. An optimizer trains it as any model of GPflow."""
     return StructuredTrainer(model) if optimizer is None else LossTrainer(model, optimizer)
 
 
 def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-    """Train on a subset what the features depend on, take one pass, and train the rest on sums.
+    """Train the features' parameters on a subset, take one pass, and train the rest on sums.
 
-    :param options: of SciPy's L-BFGS-B, for the parameters that are trained on all rows.
+    :param options: The options of SciPy's L-BFGS-B, for the training on all rows.
     """
     subset, choice = None, None
     frozen: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]
     if plan.num_inducing is not None:
 
         def refit(some: CollapsedModel, number: int) -> None:
-            with operation_by_operation():  # its features will soon be others
+            with operation_by_operation():  # compiling does not pay: its features are soon replaced
                 fit_by_lbfgs(some, steps=number)
 
         choice, frozen, _ = choose_features(
@@ -63,13 +63,13 @@ def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]
     elif trainable and plan.subset_size is not None:
         some = model.model_of(model.draw(plan.subset_size, seed=plan.seed))
         folder = plan.checkpoint_dir
-        of_subset = Plan(
+        subset_plan = Plan(
             time.perf_counter(),
             plan.subset_steps,
             progress=plan.progress,
             checkpoint_dir=folder and Path(folder, "subset"),
         )
-        subset, frozen = train(some, LBFGS(some, (), {}), of_subset), tuple(trainable)
+        subset, frozen = train(some, LBFGS(some, (), {}), subset_plan), tuple(trainable)
         for parameter in trainable.values():
             gpflow.set_trainable(parameter, False)
     subset_done = time.perf_counter()

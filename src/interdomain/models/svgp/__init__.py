@@ -1,3 +1,3 @@
-"""SVGP with a q that is an object: joint, one per block (HVGP, on devices), or orthogonal."""
+"""SVGPs with a q that is an object: joint, one for each block (HVGP, on devices), or orthogonal."""
 
 __all__: list[str] = []

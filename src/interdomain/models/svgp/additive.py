@@ -1,4 +1,4 @@
-"""Sparse variational inference for sums of GPs, with an independent q(u) for each; the HVGP."""
+"""Sparse variational GPs for sums of GPs, with an independent q(u) for each summand; the HVGP."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from gpflow.mean_functions import MeanFunction
 from ...families.harmonic.decomposition import HarmonicKernel
 from ...families.harmonic.points import HarmonicInducingPoints
 from ...families.harmonic.transforms.base import CyclicTransform
-from .q import of_q
+from .q import q_attribute
 from .q_per_block import QPerBlock
 from .svgp import SVGP
 
 
 class AdditiveSVGP(SVGP):
-    """SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
+    """An SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
 
-    The f_t are the summands of the kernel, independent a priori, and each has its own block of
+    The f_t are the summands of the kernel, independent a priori. Each summand has its own block of
     inducing variables (Sun et al. 2021, section 4.2). With T blocks of m variables a step costs T
-    factorisations of size m instead of one of size T m. A stock ``SVGP`` takes the same kernel and
-    inducing variable, and has a joint q(u).
+    factorisations of size m instead of one of size T m. A stock ``SVGP`` accepts the same kernel
+    and inducing variable, and has a joint q(u).
 
     Use it like a ``gpflow.models.SVGP``, except that ``q_mu`` and ``q_sqrt`` are lists, with one
     parameter for each block. Blocks of equal size are computed in batches, so that the graph does
-    not grow with their number; or, with ``devices``, each block on its device, with its parameters
+    not grow with their number. With ``devices``, each block is on one device, with its parameters
     and all operations, forward and backward.
 
     :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
-        sum of sums. (Another kernel is a sum of one.) For several outputs
+        sum of sums. (Another kernel is a sum of one.) For several outputs,
         ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
         of such kernels, all with the same number of summands.
-    :param likelihood: Any of GPflow's.
+    :param likelihood: Any likelihood of GPflow.
     :param inducing_variable: :class:`interdomain.inducing_variables.SumInducingVariables`, or
-        :class:`interdomain.inducing_variables.HarmonicInducingPoints`; for several outputs one for
-        all latent GPs, or
+        :class:`interdomain.inducing_variables.HarmonicInducingPoints`. For several outputs, one
+        object for all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
-    :param mean_function: Added to f.
+    :param mean_function: The mean function, which is added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param charge: "trace" or "log", as for :class:`SVGP`.
     :param q: The other arguments of :class:`QPerBlock`, by name: ``num_latent_gps``, ``whiten``,
         ``q_diag``, ``q_shared``, ``q_mu``, ``q_sqrt`` and ``devices``.
-    :raises ValueError: As QPerBlock and :class:`SVGP`.
+    :raises ValueError: As :class:`QPerBlock` and :class:`SVGP`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AdditiveSVGP(SVGP):
             kernel, likelihood, qs, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
-    devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
+    devices = q_attribute("devices", "The names of the devices; None if the blocks are not placed.")
 
 
 class HVGP(AdditiveSVGP):
@@ -73,11 +73,11 @@ class HVGP(AdditiveSVGP):
 
     It is an :class:`AdditiveSVGP` with a :class:`interdomain.kernels.HarmonicKernel`.
 
-    :param base_kernel: A kernel that is invariant to the transformations. (For several outputs with
-        kernels of their own, pass GPflow's kernels of HarmonicKernels to AdditiveSVGP.)
-    :param likelihood: Any of GPflow's.
+    :param base_kernel: A kernel that is invariant under the transformations. (For different kernels
+        of several outputs, pass GPflow's kernels of HarmonicKernels to AdditiveSVGP.)
+    :param likelihood: Any likelihood of GPflow.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
-    :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :param transforms: One of :mod:`interdomain.transforms`, or a list of commuting ones.
     :param complete: Whether parts that pair two complex kernels have variables at the images of
         their points too (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
     :param options: All other arguments of :class:`AdditiveSVGP`.

@@ -1,4 +1,4 @@
-"""Likelihoods with a log-concave density, for which ``charge="log"`` of SVGP is a bound."""
+"""Log-concave likelihoods, for which ``charge="log"`` of ``SVGP`` gives a bound."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _LINKS: Mapping[type[Likelihood], tuple[Callable[..., Any], ...]] = {
     Gamma: (tf.exp,),
     Poisson: (tf.exp, tf.math.softplus),
 }
-"""The links that make the density of these classes log-concave."""
+"""The links with which the densities of these classes are log-concave."""
 
 
 def is_log_concave(likelihood: Likelihood) -> bool:
     """Whether ``log p(y | f)`` is known to be concave in f, for every y.
 
-    A likelihood says so itself by an attribute ``log_concave``. A class of GPflow's without the
-    attribute is known by its link. A likelihood with densities of its own is not known.
+    An attribute ``log_concave`` of the likelihood answers this. Without the attribute, the class
+    and the link decide for GPflow's likelihoods, and the answer for all others is False.
     """
     if hasattr(likelihood, "log_concave"):
         return bool(likelihood.log_concave)

@@ -14,12 +14,12 @@ from ..._arguments import choice
 from ...core.combined import num_inducing
 from ...core.inputs import validate_inducing_variable
 from ...posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
-from .q import JointQ, Pair, of_q
+from .q import JointQ, Pair, q_attribute
 from .svgp import SVGP
 
 
 class OrthogonalQ(JointQ):
-    """A q of the base u, and an independent one of the orthogonal inducing variables v'.
+    """Independent Gaussians q(u) of the base u and q(v') of the orthogonal inducing variables v'.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern32()
@@ -29,21 +29,21 @@ class OrthogonalQ(JointQ):
     >>> [q_mu.shape for q_mu, _ in q.variational_parameters]
     [TensorShape([9, 1]), TensorShape([2, 1])]
 
-    :param kernel: The kernel of the model, as :class:`JointQ` takes it.
-    :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
+    :param kernel: The kernel of the model, as for :class:`JointQ`.
+    :param inducing_variable: The base u, which has ``Kuu`` and ``Kuf``.
     :param orthogonal_inducing_variable: The second set v. The pair needs a registered
-        :func:`interdomain.covariances.Kvu`; there is one if either is ``InducingPoints``.
+        :func:`interdomain.covariances.Kvu`, which exists if either set is ``InducingPoints``.
         Variables that u determines, such as harmonics of the base's degrees, have no effect.
-    :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": it has the covariance
-        of the prior, so that v' contributes to the mean alone (Salimbeni et al. 2018); then there
-        is no ``q_sqrt_orthogonal``.
+    :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": q(v') has the
+        covariance of the prior, so that v' contributes only to the mean (Salimbeni et al. 2018),
+        and there is no ``q_sqrt_orthogonal``.
     :param q_mu_orthogonal: Initial values ``[K, L]``; zeros by default.
     :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
         identity by default.
     :param q_diag: Whether the covariances of both q's are diagonal.
     :param options: ``num_latent_gps``, ``whiten``, ``q_shared``, and ``q_mu`` and ``q_sqrt`` of u,
-        as for JointQ.
-    :raises ValueError: As JointQ; and if ``variant`` is unknown or does not go with the initial
+        as for :class:`JointQ`.
+    :raises ValueError: As :class:`JointQ`; if ``variant`` is unknown or does not fit the initial
         values; at first use, if there is no covariance between the two sets.
     """
 
@@ -79,11 +79,11 @@ class OrthogonalQ(JointQ):
     def variational_parameters(self) -> list[Pair]:
         """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
 
-        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
-        mean is left to the other optimizer. A step moves both q's at once, each as if the other
-        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
-        size up to one. For other likelihoods, and for minibatches, use at most half the step size
-        that works for an SVGP.
+        With "odvgp" the only pair is that of u: the covariance of q(v') is fixed, and the other
+        optimizer trains its mean. A step moves both q's at once, each as if the other were fixed.
+        With a Gaussian likelihood and all of the data, this converges for every step size up to
+        one. For other likelihoods, and for minibatches, use at most half the step size that works
+        for an SVGP.
         """
         pairs = [(self.q_mu, self.q_sqrt), (self.q_mu_orthogonal, self.q_sqrt_orthogonal)]
         return pairs[: 1 if self.q_sqrt_orthogonal is None else 2]
@@ -100,27 +100,28 @@ class OrthogonalQ(JointQ):
 
 
 class OrthogonalSVGP(SVGP):
-    """SVGP with orthogonally decoupled inducing variables: SOLVE-GP and ODVGP, for any two sets.
+    """An SVGP with orthogonally decoupled inducing variables (SOLVE-GP and ODVGP), for any two
+    sets.
 
-    The base u explains f as in an SVGP. The rest, ``h = f - E[f | u]``, is independent of u a
-    priori, and a second set of inducing variables v' describes h: ``q(u, v') = q(u) q(v')`` (Shi et
-    al. 2020; Tiao et al. 2023, eqs. 8-12). M base and K orthogonal variables cost two
-    factorisations, of sizes M and K, where an SVGP with all of them has one of size M + K. A base
-    of :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Points as orthogonal
-    variables recover what activation features or harmonics leave out.
+    The base u explains f as in an SVGP. The residual ``h = f - E[f | u]`` is independent of u a
+    priori. Inducing variables v' describe h: ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et
+    al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations, of sizes M and
+    K; an SVGP with all of them has one of size M + K. A base of
+    :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Orthogonal points recover
+    what activation features or harmonics leave out.
 
-    Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u, ``q_mu_orthogonal``
-    and ``q_sqrt_orthogonal`` to v'.
+    Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u,
+    ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.
 
-    :param kernel: As :class:`OrthogonalQ` takes it, as are both inducing variables.
-    :param likelihood: Any of GPflow's.
+    :param kernel: The kernel of the model, as for :class:`OrthogonalQ`.
+    :param likelihood: Any likelihood of GPflow.
     :param inducing_variable: The base u.
     :param orthogonal_inducing_variable: The second set v.
-    :param mean_function: Added to f.
+    :param mean_function: The mean function, which is added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param charge: "trace" or "log", as for :class:`SVGP`.
-    :param q: The other arguments of OrthogonalQ, by name.
-    :raises ValueError: As OrthogonalQ and :class:`SVGP`.
+    :param q: The other arguments of :class:`OrthogonalQ`, by name.
+    :raises ValueError: As :class:`OrthogonalQ` and :class:`SVGP`.
     """
 
     def __init__(
@@ -140,8 +141,8 @@ class OrthogonalSVGP(SVGP):
             kernel, likelihood, both, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
-    orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")
-    q_mu_orthogonal = of_q("q_mu_orthogonal", "The mean of q(v').")
-    q_sqrt_orthogonal = of_q(
+    orthogonal_inducing_variable = q_attribute("orthogonal_inducing_variable", "The second set v.")
+    q_mu_orthogonal = q_attribute("q_mu_orthogonal", "The mean of q(v').")
+    q_sqrt_orthogonal = q_attribute(
         "q_sqrt_orthogonal", 'The root of the covariance of q(v\'); None with "odvgp".'
     )

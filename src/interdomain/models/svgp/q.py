@@ -1,4 +1,4 @@
-"""What a model or a layer believes of its inducing variables: a Gaussian q(u), an object."""
+"""Gaussian variational distributions q(u) of a model or a layer, as objects."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ from ...posteriors.marginals import marginals_and_kl, outputs_of
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
 _FAR = 1e3
-"""Inputs without bounds may be anywhere; here, for example."""
+"""A coordinate far from the origin, where unbounded inputs are checked."""
 
 
 class Q(gpflow.Module, abc.ABC):
-    """A Gaussian q of the inducing variables of some latent GPs, the part of a model or a layer
-    that is trained by natural gradients.
+    """A Gaussian q of inducing variables, which natural gradients train in a model or a layer.
 
-    All methods take the model's kernel. A subclass has ``q_mu`` and ``q_sqrt`` (parameters, or
+    All methods receive the model's kernel. A subclass has ``q_mu`` and ``q_sqrt`` (parameters, or
     lists of them), :attr:`variational_parameters` and :meth:`groups`.
 
     :ivar inducing_variable: The inducing variables u.
@@ -90,11 +89,11 @@ class Q(gpflow.Module, abc.ABC):
 
     @abc.abstractmethod
     def groups(self, kernel: Kernel) -> Any:
-        """The latent GPs with their inducing variables and their part of q."""
+        """The latent GPs with their inducing variables and their parts of q."""
 
     @property
     def _sets(self) -> dict[str, InducingVariables]:
-        """All inducing variables that q is about, by the names of their arguments."""
+        """All inducing variables of q, by the names of their arguments."""
         return {"inducing_variable": self.inducing_variable}
 
     @unconverted
@@ -104,10 +103,10 @@ class Q(gpflow.Module, abc.ABC):
         mean_function: MeanFunction | None = None,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> QPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow.
+        """The posterior, for repeated predictions, with the caches of GPflow.
 
         :raises ValueError: If a cache is to be computed, outside of compiled functions, and
-            training has made a harmonic kernel lose its invariance.
+            training has broken the invariance of a harmonic kernel.
         """
         cache = cache_type(precompute_cache)
         if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
@@ -118,15 +117,15 @@ class Q(gpflow.Module, abc.ABC):
 
     @unconverted
     def prior_kl(self, kernel: Kernel) -> tf.Tensor:
-        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        """The KL divergence of q from the prior. A whitened q needs no factorisation."""
         return tf.add_n([group.kl() for group in self.groups(kernel)])
 
     @unconverted
     def marginals_and_kl(
         self, kernel: Kernel, X: TensorType, mean_function: MeanFunction
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of the outputs, ``[N, P]`` each, at X ``[N, D]``, and the KL divergence
-        of all q's, with a single factorisation of each Kuu."""
+        """The mean and variance of the outputs, ``[N, P]`` each, at X ``[N, D]``, and the KL
+        divergence of q, with one factorisation of each Kuu."""
         mean, variance, _, kl = marginals_and_kl(self.groups(kernel), X)
         mean, variance = outputs_of(kernel, mean, variance, full_cov=False, full_output_cov=False)
         return mean + mean_function(X), variance, kl
@@ -135,21 +134,20 @@ class Q(gpflow.Module, abc.ABC):
     def latents_and_kl(
         self, kernel: Kernel, X: TensorType
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of the latent GPs, ``[N, L]`` each, at X ``[N, D]``, the variance that
-        the inducing variables leave of their prior's ``[N, L]``, and the KL divergence of all q's.
-        """
+        """The mean, variance and left variance of the latent GPs, ``[N, L]`` each, at X ``[N, D]``,
+        and the KL divergence of q. Left is the prior variance given the inducing variables."""
         return marginals_and_kl(self.groups(kernel), X, left=True)
 
     def input_dim(self, kernel: Kernel) -> int | None:
-        """The number of columns of X; None if kernel and inducing variables leave it open."""
+        """The number of columns of X; None if kernel and inducing variables do not determine it."""
         return num_columns_of_latents(latent_gps(kernel, *self._sets.values()))
 
     def check_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: Unless kernel and inducing variables take X with so many columns."""
+        """:raises ValueError: Unless kernel and inducing variables accept so many columns of X."""
         check_parts(kernel, self._sets, num_columns)
 
     def check_unbounded_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: If there are rows of so many columns that the features do not see."""
+        """:raises ValueError: If the features cover only a part of the inputs of this dimension."""
         for latents in latent_gps(kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
@@ -175,8 +173,8 @@ class Q(gpflow.Module, abc.ABC):
         """The parameters of one q(u) of ``size`` variables: zero mean and identity covariance by
         default.
 
-        :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
-        :param owner: Whose q it is, for messages.
+        :param suffix: The end of the names of q_mu and q_sqrt, for messages.
+        :param owner: The owner of the variables, for messages.
         """
         latents = 1 if self._has_one_covariance else self.num_latent_gps
         entries = float(size) * latents * (1 if q_diag else size)
@@ -202,7 +200,7 @@ class Q(gpflow.Module, abc.ABC):
 
 
 class JointQ(Q):
-    """One q for all inducing variables, as a ``gpflow.models.SVGP`` has it.
+    """A joint q of all inducing variables, as in ``gpflow.models.SVGP``.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = gpflow.kernels.Matern32()
@@ -211,26 +209,26 @@ class JointQ(Q):
     >>> q.q_mu.shape, q.q_sqrt.shape
     (TensorShape([4, 3]), TensorShape([3, 4, 4]))
 
-    :param kernel: The kernel of the model: of one output; or ``gpflow.kernels.SharedIndependent``,
-        ``SeparateIndependent`` or ``LinearCoregionalization``.
-    :param inducing_variable: One for all latent GPs, or
+    :param kernel: The kernel of the model, of one output, or
+        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent``, ``LinearCoregionalization``.
+    :param inducing_variable: One object for all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default. Leave it
         out for a kernel of several outputs, which determines the number.
     :param whiten: Whether q is over the whitened variables.
     :param q_diag: Whether the covariance of q is diagonal.
     :param q_shared: Whether all latent GPs have the same covariance of q: ``q_sqrt`` has one entry
-        in place of L, and a step takes one product of that size. This is a matrix-normal q whose
-        columns are independent; covariances of columns would not change anything but the KL
-        divergence, which is least without them, because only the marginals of each output are used.
-        For a Gaussian likelihood with one noise variance the optimal q has this form. ``idm.fit``
-        takes natural gradients of it, GPflow's own optimizer does not.
+        in place of L, and a step takes one product of that size. This q is matrix-normal with
+        independent columns. Covariances between columns would change only the KL divergence, which
+        is least without them, because only the marginals of each output are used. For a Gaussian
+        likelihood with one noise variance the optimal q has this form. ``idm.fit`` supports natural
+        gradients of it; GPflow's own optimizer does not.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default. L is 1 with ``q_shared``.
     :raises ValueError: If ``num_latent_gps`` is not the number of latent GPs of a kernel of several
-        outputs, the latent GPs of such a kernel are not known, or have different priors with
-        ``q_shared``, or q_mu or q_sqrt do not fit or are too large.
+        outputs; if the latent GPs of such a kernel are not known, or have different priors with
+        ``q_shared``; or if q_mu or q_sqrt do not fit or are too large.
     """
 
     def __init__(
@@ -262,7 +260,7 @@ class JointQ(Q):
 
 
 class QPosterior(BlockwisePosterior):
-    """The posterior of a model that has a :class:`Q`, to be used like GPflow's."""
+    """The posterior of a model that has a :class:`Q`; use it like a posterior of GPflow."""
 
     def __init__(
         self,
@@ -279,6 +277,6 @@ class QPosterior(BlockwisePosterior):
         return list(self.q.groups(self.kernel))
 
 
-def of_q(name: str, doc: str) -> Any:
-    """An attribute of a model's q as one of the model."""
+def q_attribute(name: str, doc: str) -> Any:
+    """A property of a model that returns an attribute of its q."""
     return property(attrgetter(f"q.{name}"), doc=doc)

@@ -1,4 +1,4 @@
-"""A q for each block of a sum, which may stand on a device of its own: ``QPerBlock``."""
+"""``QPerBlock``: an independent q for each block of a sum, which may be on its own device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .q import Pair, Q
 
 
 class QPerBlock(Q):
-    """A q for each block of the inducing variables of a sum, independent of the others.
+    """Independent q's, one for each block of the inducing variables of a sum.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), idm.transforms.Negation())
@@ -28,20 +28,20 @@ class QPerBlock(Q):
     >>> [q_mu.shape for q_mu in q.q_mu]
     [TensorShape([4, 1]), TensorShape([4, 1])]
 
-    :param kernel: The kernel of the model, as :class:`AdditiveSVGP` takes it.
-    :param inducing_variable: The blocks, as AdditiveSVGP takes them.
+    :param kernel: The kernel of the model, as for :class:`AdditiveSVGP`.
+    :param inducing_variable: The blocks, as for :class:`AdditiveSVGP`.
     :param num_latent_gps: As for :class:`JointQ`, as are ``whiten``, ``q_diag`` and ``q_shared``.
-    :param q_mu: For each block initial values ``[m_t, L]``, for the largest m_t of all latent GPs;
+    :param q_mu: Initial values ``[m_t, L]`` for each block, with the largest m_t of all latent GPs;
         zeros by default.
-    :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
+    :param q_sqrt: Initial values ``[L, m_t, m_t]`` for each block, or ``[m_t, L]`` if ``q_diag``;
         the identity by default.
     :param devices: Names of devices, to which the blocks are assigned in turn; "auto" for all
         logical GPUs (if there are two or more). Parameters of the inducing variable that belong to
         a single block are created again on its device: read them from q afterwards.
     :ivar devices: The devices as TensorFlow names them; None if the blocks are not placed.
-    :raises ValueError: As JointQ; and if blocks and summands do not agree, there is not one entry
-        of q_mu or q_sqrt for each block, some latent GPs have more blocks than others, or a device
-        does not exist.
+    :raises ValueError: As :class:`JointQ`; if blocks and summands do not agree; unless q_mu and
+        q_sqrt have one entry for each block; if some latent GPs have more blocks than others; or if
+        a device does not exist.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class QPerBlock(Q):
             for latents in groups:
                 move_parameters(inducing_variable, _blocks(latents), placed)
         blocks = [_blocks(latents) for latents in groups]
-        numbers = [len(of_latents) for of_latents in blocks]
+        numbers = [len(latent_blocks) for latent_blocks in blocks]
         if len(set(numbers)) > 1:
             raise ValueError(
                 f"inducing_variable must have as many blocks for each latent GP, found {numbers}; "
@@ -81,7 +81,7 @@ class QPerBlock(Q):
         for t, alike in enumerate(zip(*blocks, strict=True)):
             # Latent GPs may have blocks of different sizes.
             size = max(int(block.num_inducing) for block in alike)
-            start = [of_blocks[t] for of_blocks in initial]
+            start = [entries[t] for entries in initial]
             with tf.device(placed[t % len(placed)] if placed else None):
                 pair = self._new_pair(f"[{t}]", f"block {t}", size, *start, q_diag=q_diag)
             pairs.append(pair)
@@ -100,5 +100,5 @@ class QPerBlock(Q):
 
 
 def _blocks(latents: LatentGPs) -> list[InducingVariables]:
-    """The blocks of inducing variables of some latent GPs."""
+    """The blocks of inducing variables of a :class:`.LatentGPs`."""
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]

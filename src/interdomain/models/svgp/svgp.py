@@ -1,4 +1,4 @@
-"""SVGP with any q, whose bound takes one factorisation of each Kuu."""
+"""``SVGP``: a sparse variational GP with a given q, whose bound factorises each Kuu once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..._arguments import choice, instance, integer
 from ..._tracing import unconverted
 from ...posteriors.marginals import outputs_of
 from .log_concave import require_log_concave
-from .q import Q, of_q
+from .q import Q, q_attribute
 
 
 class SVGP(gpflow.models.SVGP):
-    """A sparse variational GP with the q that it is given.
+    """A sparse variational GP with a given variational distribution q.
 
-    Use it like a ``gpflow.models.SVGP``. Bound and gradient take one factorisation of each Kuu,
-    where that of GPflow takes two. :class:`AdditiveSVGP`, :class:`HVGP` and
-    :class:`OrthogonalSVGP` make the q from its arguments.
+    Use it like a ``gpflow.models.SVGP``. The bound and its gradient take one factorisation of each
+    Kuu, where GPflow takes two. :class:`AdditiveSVGP`, :class:`HVGP` and :class:`OrthogonalSVGP`
+    make q from their arguments.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern32()
@@ -37,26 +37,26 @@ class SVGP(gpflow.models.SVGP):
     TensorShape([5, 1])
 
     :param kernel: The kernel that q was made for.
-    :param likelihood: Any of GPflow's.
+    :param likelihood: Any likelihood of GPflow.
     :param q: A :class:`JointQ`, :class:`QPerBlock` or :class:`OrthogonalQ`.
-    :param mean_function: Added to f.
+    :param mean_function: The mean function, which is added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param charge: What the bound charges for the variance r of each row that the inducing variables
-        leave of the prior's. "trace": as GPflow does, ``r / (2 sigma^2)`` under Gaussian noise.
-        "log": ``log(1 + r / sigma^2) / 2``, a tighter bound (Titsias 2025; Bui et al. 2025), in
-        which q(f | u) keeps a share of r. For other likelihoods the share is ``1 / (1 + beta r)``
-        with the curvature beta of the row's expectation, or 1 where the row's term is higher.
-        Training then does not raise the noise, or the lengthscales, to make up for too few
-        variables. Predictions are made in the same way. A step takes longer.
+    :param charge: The charge of the bound for the prior variance r of each row that the inducing
+        variables do not explain. "trace" charges ``r / (2 sigma^2)`` under Gaussian noise, as
+        GPflow. "log" charges ``log(1 + r / sigma^2) / 2``, a tighter bound (Titsias 2025; Bui et
+        al. 2025), in which q(f | u) keeps a share of r. For other likelihoods the share is ``1 / (1
+        + beta r)`` with the curvature beta of the row's expectation, or 1 if the row's term is then
+        higher. With "log", training does not raise the noise or the lengthscales to compensate for
+        too few variables. Predictions are made in the same way. A step takes longer.
 
-        "log" needs a log-concave likelihood; for other likelihoods its value can exceed the
+        "log" requires a log-concave likelihood; for other likelihoods its value can exceed the
         evidence. ``Gaussian``, ``Softmax``, ``Poisson``, ``Exponential``, ``Gamma`` with their
         default link, ``Bernoulli(invlink=tf.sigmoid)``, and ``SwitchedLikelihood`` of these are
         log-concave. ``Bernoulli`` with its default link is not: GPflow keeps probabilities above
-        1e-3. A likelihood of your own says that it is log-concave in all latent GPs together by an
-        attribute ``log_concave = True``.
-    :raises ValueError: If an argument is of another kind, ``num_data`` is not a positive integer,
-        or ``charge`` is "log" and the likelihood is not known to be log-concave.
+        1e-3. A likelihood of your own declares that it is log-concave in all latent GPs together by
+        an attribute ``log_concave = True``.
+    :raises ValueError: If an argument has the wrong type; if ``num_data`` is not a positive
+        integer; or if ``charge`` is "log" and the likelihood is not known to be log-concave.
     """
 
     def __init__(
@@ -84,11 +84,13 @@ class SVGP(gpflow.models.SVGP):
         if charge == "log":
             require_log_concave(likelihood)
 
-    inducing_variable = of_q("inducing_variable", "The inducing variables u of q.")
-    q_mu = of_q("q_mu", "The mean of q; a list of those of several q's.")
-    q_sqrt = of_q("q_sqrt", "The root of the covariance of q; a list of those of several q's.")
-    whiten = of_q("whiten", "Whether q is over the whitened variables.")
-    variational_parameters = of_q(
+    inducing_variable = q_attribute("inducing_variable", "The inducing variables u of q.")
+    q_mu = q_attribute("q_mu", "The mean of q; a list of those of several q's.")
+    q_sqrt = q_attribute(
+        "q_sqrt", "The root of the covariance of q; a list of those of several q's."
+    )
+    whiten = q_attribute("whiten", "Whether q is over the whitened variables.")
+    variational_parameters = q_attribute(
         "variational_parameters", "The pairs that ``NaturalGradient.minimize`` takes."
     )
 
@@ -96,20 +98,20 @@ class SVGP(gpflow.models.SVGP):
     def posterior(
         self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
     ) -> Any:
-        """The posterior, for repeated predictions; caches as in GPflow.
+        """The posterior, for repeated predictions, with the caches of GPflow.
 
-        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        :raises ValueError: If training has broken the invariance of a harmonic kernel.
         """
         return self.q.posterior(self.kernel, self.mean_function, precompute_cache)
 
     @unconverted
     def prior_kl(self) -> tf.Tensor:
-        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        """The KL divergence of q from the prior. A whitened q needs no factorisation."""
         return self.q.prior_kl(self.kernel)
 
     @inherit_check_shapes
     def elbo(self, data: RegressionData) -> tf.Tensor:
-        """The evidence lower bound. Each Kuu is factorised once for all terms."""
+        """The evidence lower bound, with one factorisation of each Kuu for all terms."""
         X, Y = data
         if self.charge == "log":
             expectations, kl = self._tighter_expectations(X, Y)
@@ -122,31 +124,32 @@ class SVGP(gpflow.models.SVGP):
         return tf.reduce_sum(expectations) * scale - kl
 
     def _tighter_expectations(self, X: TensorType, Y: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The expected log density of each row, less what it costs to keep a share v of the
-        variance r that is left, ``(v - 1 - log v) / 2`` for each latent GP; and the KL divergence.
+        """The terms of rows for ``charge="log"``, and the KL divergence. A term is an expected log
+        density minus the cost of keeping a share v of the left variance r: ``(v - 1 - log v) / 2``
+        a latent GP.
 
-        For log-concave likelihoods every v in (0, 1] makes a bound, one of its own for each row, so
-        a minibatch estimates a bound without bias. Proof, with the covariance C of all rows given
+        For log-concave likelihoods every v in (0, 1] gives a bound. Each row has its own v, so a
+        minibatch estimates the bound without bias. Proof: let C be the covariance of all rows given
         u, whose diagonal is r. Let the multipliers ``beta_n >= 0`` maximise ``log det(I +
         diag(beta) C) - sum_n beta_n v_n r_n``, and let q(f | u) have the covariance ``(C^-1 +
-        diag(beta))^-1``. Its variances are at most ``v_n r_n``, as the maximum says, and its KL
+        diag(beta))^-1``. At the maximum, its variances are at most ``v_n r_n``, and its KL
         divergence is half of the maximum. By Hadamard's inequality the maximum is at most that of
         ``sum_n log(1 + beta_n r_n) - beta_n v_n r_n``, which is ``sum_n v_n - 1 - log v_n``. The
         expectation of a concave function never rises with the variance, so the expectations at
         ``v_n r_n`` are at most those under this q. A single row whose expectation rises breaks the
         last step, for all rows.
 
-        The share is ``1 / (1 + beta r)`` with ``beta = -2 dE/dr``, the best one under Gaussian
-        noise, or 1 where the row's term is higher. The choice takes expectations of its own: those
-        by Monte Carlo are independent of it.
+        The share is ``1 / (1 + beta r)`` with ``beta = -2 dE/dr``, the best share under Gaussian
+        noise, or 1 if the row's term is then higher. The choice uses separate expectations: Monte
+        Carlo expectations in the bound are independent of it.
         """
         require_log_concave(self.likelihood)
         mean, variance, left, kl = self.q.latents_and_kl(self.kernel, X)
 
         def expectations(variance: tf.Tensor) -> tf.Tensor:
             shapes = {"full_cov": False, "full_output_cov": False}
-            of_outputs = outputs_of(self.kernel, mean, variance, **shapes)
-            moments = of_outputs[0] + self.mean_function(X), of_outputs[1]
+            outputs = outputs_of(self.kernel, mean, variance, **shapes)
+            moments = outputs[0] + self.mean_function(X), outputs[1]
             return self.likelihood.variational_expectations(X, *moments, Y)
 
         def charged(share: tf.Tensor) -> tf.Tensor:

@@ -1,7 +1,7 @@
-"""``VecchiaSGPR``: rows that are whitened by their nearest rows, and regression on these.
+"""``VecchiaSGPR``: regression on rows that are whitened by their nearest rows.
 
-The model, its local kernel, the search of neighbours, predictions, and training. Features are known
-by the protocol of a family alone, and the sums and the bound are those of any regression.
+The package has the model, its local kernel, the search of neighbours, predictions, and training. It
+uses features only by the protocol of a family, and the sums and the bound of any regression.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Which local kernel: several are trained on samples of rows, and compared on other rows."""
+"""The choice of a local kernel: kernels are trained on samples of rows, and compared on others."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from .samples import Samples
 from .starts import assign, is_default, starts
 
 _ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
-"""Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start on."""
+"""Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start."""
 
 _JUDGED = 1_024
-"""Rows a level that kernels are compared on."""
+"""Rows for each level on which kernels are compared."""
 
 _CLEARLY = 0.05
-"""Nats a row: a start that is better by more is taken, though thinned rows prefer another."""
+"""Nats a row: a start that is better by more is used, even if thinned rows prefer another start."""
 
 _LEAST_VARIANCE = 100.0
-"""The least variance of residuals at the starts, in lower bounds of the noise variance: residuals
-of zero then have a start."""
+"""The least variance of residuals at the starts, divided by the lower bound of the noise variance.
+It provides a start if all residuals are zero."""
 
 _FACTOR = 4.0
-"""Between levels of noise that are tried."""
+"""The ratio of successive noise levels that are tried."""
 
 Rows: TypeAlias = tuple[Array, ...]
 """Rows with their neighbours: see :class:`.Given`."""
@@ -47,16 +47,16 @@ Rows: TypeAlias = tuple[Array, ...]
 KERNELS: Mapping[str, Callable[..., Kernel]] = {
     kind.__name__: kind for kind in (Matern32, Matern12, Matern52, TwoScales)
 }
-"""The kernels that are compared. The first has the starts, and the others begin where it ends."""
+"""The kernels that are compared. The first has the starts, and the others begin at its best."""
 
 
 class LocalTraining:
     """The training of a model's local kernel and noise, on densities of rows given their
     neighbours.
 
-    :ivar compared: The kernels that were compared; None if the kernel was given.
-    :ivar merges_nearby: Whether searches merge nearby rows. Rows that a first, wrong kernel has
-        merged would hide what varies between them.
+    :ivar compared: The comparison of kernels; None if the kernel was given.
+    :ivar merges_nearby: Whether searches merge nearby rows. If a first, wrong kernel merged rows,
+        the variation between these would be hidden.
     """
 
     merges_nearby = False
@@ -78,11 +78,11 @@ class LocalTraining:
 
     @property
     def conditionals(self) -> Conditionals:
-        """The densities under the kernel that the model has."""
+        """The conditional densities under the kernel of the model."""
         return self._trained[self._name]
 
     def give(self) -> None:
-        """Give the model the kernel and the noise as they are trained."""
+        """Assign the trained kernel and noise to the model."""
         self._model.local_kernel = self._kernels[self._name]
         self.conditionals.give(self._model.local_kernel, self._model.likelihood)
 
@@ -95,7 +95,7 @@ class LocalTraining:
         self.conditionals.take(self._model.local_kernel, self._model.likelihood)
 
     def start(self, samples: Samples, *, choose: bool = True) -> None:
-        """Begin at the best of several starts; and with the best kernel, if none was given.
+        """Begin at the best of several starts, with the best kernel if none was given.
 
         :param choose: Whether kernels are compared now.
         """
@@ -117,7 +117,7 @@ class LocalTraining:
         model.ordered.search(model.local, float(noise), near=self.merges_nearby)
 
     def _from_best_start(self, samples: Samples) -> None:
-        """The best of several noise levels and lengthscales, after a few steps from each."""
+        """Find the best of several noise levels and lengthscales, after a few steps from each."""
         model, conditionals = self._model, self.conditionals
         least = _LEAST_VARIANCE * least_noise_variance(model.likelihood)
         total, tried = max(samples.mean_square, least), []
@@ -128,7 +128,7 @@ class LocalTraining:
             assign(conditionals, *first, total)
             self.give()
             self.search()
-        else:  # a second fit goes on from the present values
+        else:  # a second fit also starts from the present values
             conditionals.take(model.local_kernel, model.likelihood)
             from_rows = [None, *from_rows]
         trained = samples.draw(_ROWS_OF_START, 0, samples.levels)
@@ -147,7 +147,7 @@ class LocalTraining:
         conditionals.assign(max(tried, key=lambda each: each[0])[1])
 
     def _choose(self, rows: Rows, judged: Rows, levels: tuple[int, ...]) -> None:
-        """Train each kernel from the best start on, and take the one under which other rows have
+        """Train each kernel from the best start, and choose the kernel under which other rows have
         the highest density."""
         first, densities = self.conditionals, dict[str, float]()
         kernel, noise = first.local_kernel, float(noise_variance_of(first.likelihood))
@@ -164,10 +164,10 @@ class LocalTraining:
         self.compared = LocalKernels(densities, self._name, levels)
 
     def restart(self, samples: Samples) -> bool:
-        """Begin again at another start, if rows given the nearest of all rows are clearly likelier
-        from there on. Thinned rows tell nothing of what varies between the nearest rows alone.
+        """Restart from another start, if it makes rows given the nearest of all rows clearly
+        likelier. Thinned rows do not show what varies between the nearest rows alone.
 
-        :return: Whether it began again. A given kernel does not.
+        :return: Whether training has restarted. For a given kernel it never does.
         """
         if not self._chooses:
             return False
@@ -196,7 +196,7 @@ class LocalTraining:
         return False
 
     def train(self, rows: Rows, steps: int) -> None:
-        """Steps of L-BFGS on the densities of rows."""
+        """Make steps of L-BFGS on the densities of rows."""
         method = LBFGS(self.conditionals, rows, {})
         train(self.conditionals, method, Plan(time.perf_counter(), steps))
 
@@ -206,8 +206,8 @@ class LocalTraining:
         return float(self.conditionals.maximum_log_likelihood_objective(tensors))
 
     def raise_noise(self, rows: Rows, mean_square: float) -> None:
-        """Take the noise level, if there is one, at which many rows are likelier than at the level
-        of few."""
+        """Raise the noise to the level at which many rows have the highest density, if this exceeds
+        the level that was trained on few rows."""
         now = float(noise_variance_of(self.conditionals.likelihood))
         most = max(mean_square, now)
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
@@ -216,24 +216,24 @@ class LocalTraining:
             self.conditionals.assign_noise(level)
             densities.append(self.density(rows))
             if len(densities) > 2 and densities[-1] < densities[-2] < densities[-3]:
-                break  # beyond the best level they fall on
+                break  # above the best level, densities keep falling
         self.conditionals.assign_noise(levels[np.argmax(densities)])
 
     def widen(self, rows: Rows, steps: int) -> None:
-        """Train the variances and the noise alone: parameters that say how wide intervals are."""
+        """Train the variances and the noise alone, which determine the width of intervals."""
         with frozen([self.conditionals.local_kernel.lengthscales]):
             if self.conditionals.trainable_variables:
                 self.train(rows, steps)
 
     def scale(self, batches: Iterable[Rows]) -> None:
-        """Multiply variance and noise by the factor of highest density of many rows: the mean
-        square of their normal scores. If one of the two is not trained, both stay."""
+        """Multiply variance and noise by the factor under which many rows have the highest density:
+        the mean square of their normal scores. If one of the two is not trained, both stay."""
         conditionals = self.conditionals
         noise, variance = conditionals.noise_parameter, conditionals.local_kernel.variance
         if not (noise.trainable and variance.trainable):
             return
         factor = float(np.mean([conditionals.mean_square_score(rows) for rows in batches]))
-        if not 0 < factor < np.inf:  # of residuals that are zero
+        if not 0 < factor < np.inf:  # all residuals are zero
             return
         conditionals.assign_noise(factor * float(noise_variance_of(conditionals.likelihood)))
         variance.assign(factor * variance.numpy())

@@ -1,4 +1,4 @@
-"""The densities of rows given their neighbours, which train the local kernel and the noise."""
+"""Densities of rows given their neighbours, which train the local kernel and the noise."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .local_kernel import LocalKernel, conditional_weights
 from .student_t import log_density
 
 _NODES = 48
-"""For a density of Student-t noise: errors are far below the deviations between samples."""
+"""Nodes for a Student-t density: errors are far below the deviations between samples."""
 
 
 class Given(NamedTuple):
-    """Rows with their neighbours, and what features and mean leave of the targets.
+    """Rows with their neighbours, and the residuals of features and mean.
 
-    :ivar points: Coordinates of the neighbours and, last, of the row, ``[B, m + 1, d]``.
-    :ivar known: Which of them there are, ``[B, m + 1]``.
+    :ivar points: The coordinates of the neighbours and, last, of the row, ``[B, m + 1, d]``.
+    :ivar known: Whether each of these exists, ``[B, m + 1]``.
     :ivar shares: The weights of rows in the mean, ``[B]``.
-    :ivar residuals: ``[B, m + 1, P]``.
-    :ivar noise_weights: ``[B, m + 1]``.
-    :ivar own_weights: The given weights of rows that are not merged, ``[B]``; 0 of others.
+    :ivar residuals: The targets minus features and mean, ``[B, m + 1, P]``.
+    :ivar noise_weights: The noise weights, ``[B, m + 1]``.
+    :ivar own_weights: The given weights of rows that are not merged, ``[B]``; 0 for merged rows.
     :ivar within: The number of rows, and the sum of squares, that a merged row leaves out (see
         :class:`.Within`), and the logarithm of the unit of Y: ``[3]``.
     """
 
     points: Any
-    known: Any
+    mask: Any
     shares: Any
     residuals: Any
     noise_weights: Any
@@ -45,11 +45,11 @@ class Given(NamedTuple):
 
 
 class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    """The densities of some rows given their neighbours, of what features and mean leave of them.
+    """The densities of rows given their neighbours, for the residuals of features and mean.
 
-    They are a random sample of the terms of the evidence, at the posterior mean of the features.
-    The parameters are copies: positive ones without a prior are exponentials of the variables, so
-    that the units of rows do not change how they are trained.
+    The densities are a random sample of the terms of the evidence, at the posterior mean of the
+    features. The parameters are copies. Positive parameters without a prior are exponentials of
+    variables, so that the units of rows do not affect training.
 
     :param local: The local kernel that is copied.
     :param likelihood: The likelihood that is copied.
@@ -62,24 +62,24 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         self.local = LocalKernel(self.local_kernel, local.inputs)
 
     def take(self, kernel: Kernel, likelihood: Likelihood) -> None:
-        """Take the values of a kernel and a likelihood of the same kinds."""
+        """Copy the values of a kernel and a likelihood of the same classes."""
         _copy_values(kernel, self.local_kernel)
         _copy_values(likelihood, self.likelihood)
 
     def give(self, kernel: Kernel, likelihood: Likelihood) -> None:
-        """Give these values to a kernel and a likelihood of the same kinds."""
+        """Assign the present values to a kernel and a likelihood of the same classes."""
         _copy_values(self.local_kernel, kernel)
         _copy_values(self.likelihood, likelihood)
 
     @property
     def noise_parameter(self) -> gpflow.Parameter:
-        """The parameter of the likelihood that says how much noise there is."""
+        """The parameter of the likelihood that determines the noise: its variance or scale."""
         variance = getattr(self.likelihood, "variance", None)
         parameter: gpflow.Parameter = self.likelihood.scale if variance is None else variance
         return parameter
 
     def assign_noise(self, variance: float) -> None:
-        """A noise variance, above the lower bound, if it is trainable."""
+        """Assign a noise variance, raised above the lower bound, if it is trainable."""
         parameter = self.noise_parameter
         variance = max(variance, 1.01 * least_noise_variance(self.likelihood))
         if parameter.trainable:
@@ -91,7 +91,7 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         return [variable.numpy() for variable in self.variables]
 
     def assign(self, values: Iterable[Array]) -> None:
-        """Take the values of all variables."""
+        """Assign values to all variables."""
         for variable, value in zip(self.variables, values, strict=True):
             variable.assign(value)
 
@@ -102,7 +102,7 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         scores, log_variances = self._scores(given)
         densities = tf.square(scores) + log_variances[:, None] + np.log(2 * np.pi)
         if isinstance(self.likelihood, StudentT):
-            densities = self._of_student_t(given, scores, log_variances, densities)
+            densities = self._student_t_densities(given, scores, log_variances, densities)
         rows, squares, log_unit = tf.unstack(given.within, num=3)
         within = num_outputs * rows * tf.math.log(2 * np.pi * noise) + squares / noise
         density = -(tf.reduce_sum(given.shares[:, None] * densities) + within) / 2
@@ -110,36 +110,36 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         return tf.cast(density, gpflow.default_float())
 
     def mean_square_score(self, data: tuple[Array, ...]) -> float:
-        """The mean square of the normal scores of all rows, by which the evidence would have
-        variance and noise multiplied."""
+        """The mean square of the normal scores of all rows. The evidence is highest if variance and
+        noise are multiplied by it."""
         given = Given(*map(tf.constant, data))
         rows, squares, _ = given.within.numpy()
         scores, _ = self._scores(given)
-        of_merged = given.shares.numpy() @ np.mean(np.square(scores), axis=1)
+        merged_squares = given.shares.numpy() @ np.mean(np.square(scores), axis=1)
         noise = float(noise_variance_of(self.likelihood))
-        return float((of_merged + squares / noise / scores.shape[1]) / (1 + rows))
+        return float((merged_squares + squares / noise / scores.shape[1]) / (1 + rows))
 
     def _scores(self, given: Given) -> tuple[tf.Tensor, tf.Tensor]:
         """The errors of rows given their neighbours in standard deviations ``[B, P]``, and the
         logarithms of the variances ``[B]``."""
         noises = noise_variance_of(self.likelihood) / given.noise_weights
         covariance = self.local.covariance(given.points)
-        weights, log_variances = conditional_weights(covariance, given.known, noises)
+        weights, log_variances = conditional_weights(covariance, given.mask, noises)
         return tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1), log_variances
 
-    def _of_student_t(
+    def _student_t_densities(
         self, given: Given, errors: tf.Tensor, log_variances: tf.Tensor, densities: tf.Tensor
     ) -> tf.Tensor:
-        """The densities, ``[B, 1]``, in which rows that are not merged have no weight yet: outliers
-        are then outliers, also under a kernel that could explain them."""
+        """Minus twice the log densities, ``[B, 1]``. Rows that are not merged have no weight yet,
+        so that outliers stay outliers, even under a kernel that could explain them."""
         noise, own = noise_variance_of(self.likelihood), given.own_weights
         variances = tf.exp(log_variances)
-        of_f = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
+        f_variances = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
         errors *= tf.sqrt(variances)[:, None]
         scales = tf.sqrt(noise / tf.where(own > 0, own, tf.ones_like(own)))[:, None]
-        of_f, zeros = of_f[:, None] + tf.zeros_like(errors), tf.zeros_like(errors)
+        f_variances, zeros = f_variances[:, None] + tf.zeros_like(errors), tf.zeros_like(errors)
         df = self.likelihood.df
-        alone = -2 * log_density(zeros, of_f, scales, df, errors, _NODES)
+        alone = -2 * log_density(zeros, f_variances, scales, df, errors, _NODES)
         return tf.where(own > 0, alone, tf.reduce_sum(densities, axis=1))[:, None]
 
 
@@ -158,7 +158,7 @@ def _in_logarithms(module: Any) -> Any:
 
 
 def _lower_bound(transform: Any) -> float | None:
-    """The lower bound of a parameter that GPflow keeps positive; None of other transforms."""
+    """The lower bound of a parameter that GPflow keeps positive; None for other transforms."""
     if isinstance(transform, bijectors.Softplus):
         return 0.0
     if isinstance(transform, bijectors.Chain) and len(transform.bijectors) == 2:
@@ -169,7 +169,7 @@ def _lower_bound(transform: Any) -> float | None:
 
 
 def _above(value: Any, lower: float) -> Any:
-    """A value that is above a lower bound by as much as a transform can tell."""
+    """The value, raised above a lower bound by as much as a transform can resolve."""
     tiny = float(np.finfo(gpflow.default_float()).tiny)
     return np.maximum(value, max(lower * (1 + 1e-4), tiny))
 

@@ -1,4 +1,4 @@
-"""The kernel of what nearby rows share, and what a row is given its neighbours."""
+"""The local kernel with its coordinates, and the distribution of a row given its neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from gpflow.kernels import Kernel, Stationary
 
 from ..._arguments import Array, choice, instance, warn
-from ...core.columns import of_columns
+from ...core.columns import checked_columns
 from ...families.sphere.mathematics.globe import (
     check_latitude_longitude,
     on_the_globe,
@@ -21,19 +21,19 @@ from .search import Neighbours, in_lengthscales
 
 
 class LocalKernel:
-    """A stationary kernel with the coordinates in which its rows have distances.
+    """A stationary kernel with the coordinates in which distances of rows are measured.
 
     :param kernel: The kernel of g.
-    :param inputs: "euclidean", or "degrees" for latitude and longitude: then coordinates are those
-        in space of points on a globe of radius 1, and lengthscales are chords.
-    :raises ValueError: For kernels of other kinds.
+    :param inputs: "euclidean", or "degrees" for latitude and longitude: coordinates are then points
+        in space on a globe of radius 1, and lengthscales are chords.
+    :raises ValueError: For kernels that are not stationary.
     """
 
     def __init__(self, kernel: Kernel, inputs: str) -> None:
         choice("local_inputs", inputs, ("euclidean", "degrees"))
         what = "a stationary kernel of GPflow such as Matern32, which has lengthscales"
         remedy = (
-            "sums, products and kernels of categories are not known here: leave them to the "
+            "sums, products and kernels of categories are not supported: leave them to the "
             "features, and pass gpflow.kernels.Matern32(lengthscales=...) of the other columns by "
             "active_dims; a sum of two scales is interdomain.kernels.TwoScales"
         )
@@ -41,10 +41,10 @@ class LocalKernel:
         self.kernel, self.inputs = kernel, inputs
 
     def check(self, X: Array, name: str = "data: X") -> None:
-        """:raises ValueError: For rows that the kernel cannot take."""
+        """:raises ValueError: For rows that the kernel does not accept."""
         columns = self._columns(X)
         if self.inputs == "degrees":
-            of_columns(columns, 2, ", latitude and longitude in degrees", "select them")
+            checked_columns(columns, 2, ", latitude and longitude in degrees", "select them")
             check_latitude_longitude(name, np.asarray(columns))
         width = 3 if self.inputs == "degrees" else columns.shape[1]
         shape = self.kernel.lengthscales.shape
@@ -57,8 +57,8 @@ class LocalKernel:
 
     def check_new(self, X: Array, num_columns: int) -> None:
         """
-        :raises ValueError: For new rows of another number of columns than the rows of the model,
-            and for new rows that the kernel cannot take.
+        :raises ValueError: For new rows with another number of columns than the rows of the model,
+            and for new rows that the kernel does not accept.
         """
         if X.ndim != 2 or X.shape[1] != num_columns:
             what = f"{X.shape[1]} columns" if X.ndim == 2 else f"shape {list(X.shape)}"
@@ -69,7 +69,7 @@ class LocalKernel:
         self.check(X, "X")
 
     def warn(self, X: Array) -> None:
-        """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""
+        """Warn if latitudes and longitudes are in radians, or if lengthscales are not chords."""
         if self.inputs != "degrees":
             return
         warn_of_radians("data: X", np.asarray(self._columns(X)))
@@ -83,21 +83,21 @@ class LocalKernel:
 
     @property
     def lengthscales(self) -> Array:
-        """The lengthscales that distances are measured in, ``[]`` or ``[d]`` in float64."""
+        """The lengthscales that are the units of distances, ``[]`` or ``[d]`` in float64."""
         with tf.init_scope():
             return np.asarray(self.kernel.lengthscales.numpy(), np.float64)
 
     def _columns(self, X: Any) -> Any:
-        """The columns of rows that the kernel sees."""
+        """The columns of rows that the kernel uses."""
         return self.kernel.slice(X, None)[0]
 
     def other_columns(self, X: Array) -> Array:
-        """The columns of rows ``[N, D]`` that the kernel does not see."""
+        """The columns of rows ``[N, D]`` that the kernel does not use."""
         numbers = np.arange(X.shape[1])
         return X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
 
     def coordinates(self, X: tf.Tensor) -> tf.Tensor:
-        """``[..., d]`` of rows ``[..., D]``."""
+        """The coordinates ``[..., d]`` of rows ``[..., D]``."""
         columns = self._columns(X)
         return on_the_globe(columns) if self.inputs == "degrees" else columns
 
@@ -108,20 +108,20 @@ class LocalKernel:
             return points
 
     def neighbours(self, X: Array) -> Neighbours:
-        """Rows ``[N, D]`` with their distances in the present lengthscales."""
+        """The search of neighbours among rows ``[N, D]``, with the present lengthscales."""
         return Neighbours(self.points(X), self.lengthscales)
 
     def covariance(self, coordinates: tf.Tensor) -> tf.Tensor:
-        """The kernel among points ``[..., n, d]``, ``[..., n, n]`` in float64.
+        """The covariances of points ``[..., n, d]``, ``[..., n, n]`` in float64.
 
-        GPflow takes distances from inner products, which would cancel far from the origin.
+        GPflow computes distances from inner products, which would cancel far from the origin.
         """
         centred = coordinates - coordinates[..., -1:, :]
         return tf.cast(self.kernel.K(centred), tf.float64)
 
     def variations(self, distances: Array, dimension: int) -> Array:
-        """The variance of ``g(x) - g(x')`` at distances in lengthscales, the largest along any
-        coordinate, ``[n]``."""
+        """The variance of ``g(x) - g(x')`` at distances in lengthscales, ``[n]``: the largest over
+        the directions of coordinates."""
         steps = distances[:, None, None] * np.diag(np.broadcast_to(self.lengthscales, dimension))
         with tf.init_scope():
             pairs = tf.stack([tf.zeros_like(steps), tf.constant(steps)], axis=-2)
@@ -133,21 +133,20 @@ class LocalKernel:
 
 
 def conditional_weights(
-    covariance: tf.Tensor, known: tf.Tensor, noise_variances: tf.Tensor
+    covariance: tf.Tensor, mask: tf.Tensor, noise_variances: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """What whitens a row by its neighbours: weights w with ``w^T y`` of variance one, independent
-    of the neighbours, ``w = (-a, 1) / sqrt(d)``.
+    """The weights w that whiten a row by its neighbours, ``w = (-a, 1) / sqrt(d)``, and ``log d``.
 
-    With ``C = K + diag(s)`` of the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and
-    ``d = c - c_n^T a`` (Vecchia 1988). The last row of the inverse of the Cholesky factor of C
-    holds both.
+    ``w^T y`` has variance one and is independent of the neighbours. With ``C = K + diag(s)`` for
+    the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and ``d = c - c_n^T a`` (Vecchia 1988).
+    The last row of the inverse of the Cholesky factor of C holds both.
 
     :param covariance: K, ``[B, n, n]``.
-    :param known: Which of the neighbours there are, ``[B, n]``; the others get the weight zero.
+    :param known: Whether each neighbour exists, ``[B, n]``; missing neighbours get the weight zero.
     :param noise_variances: s, ``[]`` or ``[B, n]``.
     :return: w ``[B, n]`` and ``log d`` ``[B]``.
     """
-    here = tf.cast(known, covariance.dtype)
+    here = tf.cast(mask, covariance.dtype)
     covariance *= here[:, :, None] * here[:, None, :]
     diagonal = tf.linalg.diag_part(covariance) + noise_variances * here + (1 - here)
     weights, log_variances = _last_row(tf.linalg.set_diag(covariance, diagonal))
@@ -159,7 +158,7 @@ def _last_row(C: tf.Tensor) -> Any:
     """The last row w of ``L^{-1}``, and twice the logarithm of the last entry of L, ``C = L L^T``.
 
     As ``C^{-1} e = w / sqrt(d)`` for the last unit vector e, ``d log d = w^T dC w`` and ``dw = w
-    (w^T dC w) / 2 - C^{-1} dC w``: the gradient needs one more solve, and not that of a factor.
+    (w^T dC w) / 2 - C^{-1} dC w``: the gradient needs one more solve, not that of a factor.
     """
     root = tf.linalg.cholesky(C)
     size = tf.shape(C)[-1]

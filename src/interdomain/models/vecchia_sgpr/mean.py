@@ -12,15 +12,15 @@ from .model import VecchiaSGPR
 
 
 def solve_mean(model: VecchiaSGPR, *, by_rows: bool = False) -> None:
-    """Give a constant or linear mean function the weights of highest evidence, at the present
-    parameters of everything else. Other mean functions, and parts that are not trainable or have a
-    prior, stay as they are.
+    """Set the weights of a constant or linear mean function to those of highest evidence, at the
+    present values of all other parameters. Other mean functions stay as they are, and so does a
+    mean with a part that is not trainable or has a prior.
 
-    With the sums over whitened rows of targets ``t = (y, h)``, h being the columns of the mean
-    function, and their products with features: ``S = sum t t^T - C^T (Kuu + G)^{-1} C``, and the
-    weights are ``S_hh^{-1} S_hy``.
+    The sums run over whitened rows with targets ``t = (y, h)``, where h are the columns of the
+    mean. With ``S = sum t t^T - C^T (Kuu + G)^{-1} C`` and the products C of features and targets,
+    the weights are ``S_hh^{-1} S_hy``.
 
-    :param by_rows: Take the least squares of the merged rows, before any other parameter is known.
+    :param by_rows: Use least squares of the merged rows, before other parameters are trained.
     """
     mean, outputs = model.mean_function, model.num_latent_gps
     if type(mean) not in (Linear, Constant):
@@ -48,7 +48,7 @@ def _count(mean: Any, X: Array) -> int:
 
 
 def _as_shape(weights: Array, parameter: Any) -> Array:
-    """Weights of all outputs in the shape of a parameter; their mean, where outputs share one."""
+    """The weights of all outputs in the shape of a parameter; their mean, if outputs share one."""
     size = int(np.prod(parameter.shape))
     if size == weights.size:
         return np.reshape(weights, parameter.shape)

@@ -1,4 +1,4 @@
-"""Rows that share a place become one row: their mean, with the noise of a mean."""
+"""Merging of rows that share a place: they become their mean, with the noise of a mean."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import tensorflow as tf
 from ..._arguments import Array, IntArray, number
 
 MERGE = ("off", "exact", "auto")
-"""Which rows are merged: no rows, rows at one place, and rows nearby as well."""
+"""Rules for merging: no rows, rows at one place, and nearby rows as well."""
 
 _SHARE = 0.1
-"""The variance of f within a merged row, as a share of the variance of its noise."""
+"""The largest variance of f within a merged row, as a share of the variance of its noise."""
 
 _LEVELS = 12
-"""Cells of nearby rows become smaller by a factor of two so many times."""
+"""The number of sizes of cells of nearby rows, each half of the size before."""
 
 DISTANCES = 10.0 ** np.linspace(-8, 1, 200)
 """Distances in lengthscales at which the variation of f is computed."""
 
 
 def checked_merge(merge: Any) -> str | float:
-    """:raises ValueError: If ``merge`` is none of :data:`MERGE`, and no radius."""
+    """:raises ValueError: If ``merge`` is neither in :data:`MERGE` nor a radius."""
     if isinstance(merge, str):
         if merge not in MERGE:
             raise ValueError(
@@ -35,13 +35,13 @@ def checked_merge(merge: Any) -> str | float:
 
 
 class Within(NamedTuple):
-    """What the merged rows leave out of the evidence.
+    """The part of the evidence that merged rows leave out.
 
-    A group of n rows at one place, with noise variances ``s / w_i``, has the density of its mean
-    with the noise ``s / W``, ``W = sum w_i``, and the density of the rows given their mean. The
-    latter depends on s alone: ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
+    A group of n rows at one place has noise variances ``s / w_i``. Its density is that of its mean,
+    with noise ``s / W``, ``W = sum w_i``, times that of the rows given the mean. This factor
+    depends on s alone: its log is ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
 
-    :ivar rows: The number of rows less the number of merged rows.
+    :ivar rows: The number of rows minus the number of merged rows.
     :ivar log_weights: The sum of ``log W - sum log w_i``.
     :ivar squares: The weighted sum of squares of Y around the means, over all columns.
     """
@@ -52,15 +52,15 @@ class Within(NamedTuple):
 
     def log_density(self, noise_variance: tf.Tensor, num_outputs: int) -> tf.Tensor:
         """The log density of the rows given the merged rows, ``[]``."""
-        of_output = self.rows * tf.math.log(2 * np.pi * noise_variance) + self.log_weights
-        return -(num_outputs * of_output + self.squares / noise_variance) / 2
+        log_normaliser = self.rows * tf.math.log(2 * np.pi * noise_variance) + self.log_weights
+        return -(num_outputs * log_normaliser + self.squares / noise_variance) / 2
 
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Rows in their order, those of one group merged.
+    """Rows in their order, with each group merged.
 
-    :ivar X: The places ``[G, D]``: of rows at one place this place, of nearby rows the mean.
+    :ivar X: The places ``[G, D]``: the common place of rows at one place, the mean of nearby rows.
     :ivar Y: The weighted means ``[G, P]``.
     :ivar weights: The sums of noise weights, ``[G]``, in float64.
     :ivar groups: The number of the merged row that each row belongs to, ``[N]``.
@@ -77,8 +77,8 @@ class MergedRows:
 def merged(X: Array, Y: Array, weights: Array | None, groups: IntArray | None) -> MergedRows:
     """Merge the rows of each group.
 
-    :param X: ``[N, D]``. Places of one group are close to each other; its merged row is at their
-        weighted mean. Degrees of longitude are at most 180 apart.
+    :param X: The places ``[N, D]``. Places of one group are close to each other, and its merged row
+        is at their weighted mean. Degrees of longitude are at most 180 apart.
     :param weights: Noise weights ``[N]``; None for ones.
     :param groups: See :attr:`MergedRows.groups`, numbered in the order of first rows; None if each
         row is a group.
@@ -93,7 +93,7 @@ def merged(X: Array, Y: Array, weights: Array | None, groups: IntArray | None) -
         columns = [np.bincount(groups, one_each * c, size) / sums for c in differences.T]
         return np.stack(columns, axis=1)
 
-    # From the first row on: rows at one place keep this place to the last bit.
+    # Differences from the first row: rows at one place keep this place to the last bit.
     places = X[first] + mean(np.asarray(X - X[first][groups], np.float64))
     Y_first = np.asarray(Y[first], np.float64)
     differences = Y - Y_first[groups]
@@ -118,13 +118,13 @@ def nearby(
     noise_variance: float,
     variations: Array,
 ) -> IntArray | None:
-    """Group nearby rows where f varies by less than a tenth of the noise of the merged row.
+    """Group nearby rows if f varies by less than a tenth of the noise of the merged row.
 
-    Cells of a grid become smaller, by a factor of two each time. The rows of a cell are a group as
-    soon as the variance of ``f(x) - f(mean)`` is small enough for all of its rows.
+    Cells of a grid become smaller, by a factor of two each time. The rows of a cell become a group
+    as soon as the variance of ``f(x) - f(mean)`` is small enough for all of its rows.
 
     :param points: Coordinates in lengthscales ``[N, d]``.
-    :param others: A number for the values of all other columns, ``[N]``, which a group shares.
+    :param others: A number for the values of all other columns, ``[N]``. Rows of a group share it.
     :param weights: Noise weights ``[N]``.
     :param variations: The variance of ``f(x) - f(x')`` at the :data:`DISTANCES`.
     :return: As :func:`at_one_place`.
@@ -147,7 +147,7 @@ def nearby(
         chosen = (fits & (count > 1))[cell]
         groups[remaining[chosen]] = number + cell[chosen]
         number += len(count)
-        shared = ~chosen & (count[cell] > 1)  # a row alone in its cell remains so in smaller ones
+        shared = ~chosen & (count[cell] > 1)  # a row alone in a cell stays alone in smaller cells
         remaining, size = remaining[shared], size / 2
         if not len(remaining):
             break
@@ -155,7 +155,7 @@ def nearby(
 
 
 def _keys(rows: Array) -> IntArray:
-    """One number for each different row: pairs of numbers so far and numbers of a column."""
+    """A number for each row, equal for equal rows only. Columns are added one after the other."""
     keys = np.zeros(len(rows), np.int64)
     for column in rows.T:
         values, numbers = np.unique(column, return_inverse=True)
@@ -168,7 +168,7 @@ def _keys(rows: Array) -> IntArray:
 
 
 def _numbered(keys: IntArray) -> IntArray | None:
-    """Numbers of equal keys, in the order of the first of each; None if all differ."""
+    """The numbers of equal keys, in the order of first appearance; None if all keys differ."""
     unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if len(unique) == len(keys):
         return None

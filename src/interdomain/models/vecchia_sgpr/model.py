@@ -1,4 +1,4 @@
-"""Sparse regression with neighbours for what the features leave: ``VecchiaSGPR``."""
+"""``VecchiaSGPR``: sparse regression, with nearest neighbours for the residuals of the features."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from .student_t import bound_of_weights, log_density
 from .whitening import WhitenedFeatures
 
 _OF_PREDICTIONS = 4
-"""Times the number of neighbours in training."""
+"""The default number of neighbours in predictions, divided by the number in training."""
 
 
 class VecchiaSGPR(CollapsedModel):
-    """Regression by features of any family, and by neighbours for what the features leave.
+    """Regression with features of any family, and a local GP on neighbours for their residuals.
 
     ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
-    (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. The covariance of g and the
-    noise is replaced by Vecchia's: each row is conditioned on the ``num_neighbours`` nearest of
-    the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and Guinness
-    2021). Rows whitened by their neighbours are independent, and the collapsed regression of
-    :class:`StructuredSGPR` follows on them. One pass takes O(N m^3 + N M m + N M^2) for m
-    neighbours and M features; the parameters of the features' kernel then need no data. Without
-    features it is a nearest-neighbour GP; with all rows before as neighbours it is the exact GP.
+    (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. Vecchia's approximation
+    replaces the covariance of g and the noise: each row is conditioned on the ``num_neighbours``
+    nearest of the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and
+    Guinness 2021). Rows whitened by their neighbours are independent, and the collapsed regression
+    of :class:`StructuredSGPR` applies to them. One pass takes O(N m^3 + N M m + N M^2) for m
+    neighbours and M features. Training the features' kernel then needs no data. Without features,
+    the model is a nearest-neighbour GP; with all rows before as neighbours it is the exact GP.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -67,70 +67,71 @@ class VecchiaSGPR(CollapsedModel):
 
     **The local kernel is chosen.** Without a ``local_kernel``, :func:`interdomain.fit` compares
     Matern12, Matern32, Matern52 and :class:`~interdomain.kernels.TwoScales`, each with a
-    lengthscale for each column. The result's ``local_kernels`` says what was compared, and a later
+    lengthscale for each column. The result's ``local_kernels`` reports the comparison, and a later
     fit keeps the kernel. A given kernel is kept, and its parameters are trained. Lengthscales,
     variance and noise start from the data, so that the units of X and Y do not matter.
 
-    **Neighbours** are those for the lengthscales that the local kernel has when the model is built,
-    or when :meth:`search` is called after they have moved. :func:`interdomain.fit` calls it.
+    **Neighbours** are searched with the lengthscales that the local kernel has when the model is
+    built. :meth:`search` finds them again after these change, and :func:`interdomain.fit` calls it.
     Distances are those of coordinates divided by the lengthscales. Everything else depends on the
-    parameters alone. The log marginal likelihood, :meth:`elbo`, has gradients to all of them where
-    rows are few enough.
+    parameters alone. The log marginal likelihood, :meth:`elbo`, has gradients with respect to all
+    parameters if the rows are few enough.
 
-    **Merged rows.** Rows at one place tell one thing, and would be each other's nearest rows. They
+    **Merged rows.** Rows at one place have the same f, and would be each other's nearest rows. They
     become one row: their weighted mean, with the noise of a mean. Evidence and predictions are
-    exactly those of all rows. Rows nearby are merged as well, where g varies little between them.
+    exactly those of all rows. Nearby rows are merged as well, if g varies little between them.
 
-    **Parts.** :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours
-    or both, for the evidence and predictions (:attr:`parts`). Features and the number of neighbours
-    stay as they were built, and :meth:`use` selects other parts.
+    **Parts.** :func:`interdomain.fit` selects features, neighbours or both (:attr:`parts`), by the
+    evidence with Schwarz's penalty for the kernels' parameters. Features and the number of
+    neighbours stay as they were built, and :meth:`use` selects other parts.
 
-    **Predictions** condition on the nearest of all rows, by default on four times as many as
-    training does, which smooth functions gain by. The last step of :func:`interdomain.fit` fits
-    intervals to the errors of predictions of rows from their nearest other rows: it multiplies
-    variance and noise by one factor. A joint covariance is that of the errors: its diagonal is that
-    of ``predict_f`` without ``full_cov``.
+    **Predictions** condition on the nearest of all rows. By default these are four times as many as
+    in training, which improves predictions of smooth functions. The last step of
+    :func:`interdomain.fit` fits intervals to the errors of predictions of rows from their nearest
+    other rows. With Gaussian noise it multiplies variance and noise by one factor. The joint
+    covariance of ``full_cov`` is that of the errors, with the variances of ``predict_f`` on its
+    diagonal.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
-        kernels, and the noise.
+        kernels and the noise.
     :param kernel: A kernel of finite rank, of one output; None for no features.
-    :param inducing_variable: Its features; None for no features.
-    :param local_kernel: The kernel of g, a stationary one of GPflow, or TwoScales. Its lengthscales
-        may be one for each column. None for the one that ``fit`` chooses; until then it is a
-        Matern32 with lengthscales from the deviations of the columns.
+    :param inducing_variable: The features of the kernel; None for no features.
+    :param local_kernel: The kernel of g: a stationary kernel of GPflow, or TwoScales. It may have a
+        lengthscale for each column. None for the kernel that ``fit`` chooses; until then it is a
+        Matern32 with lengthscales from the standard deviations of the columns.
     :param num_neighbours: The largest number m of neighbours. With 0 there is no local part, and
-        the model is StructuredSGPR.
+        the model is a StructuredSGPR.
     :param num_prediction_neighbours: The number of rows that predictions condition on; by default
-        four times ``num_neighbours``. The memory of a batch grows with their square.
+        four times ``num_neighbours``. The memory of a batch grows with its square.
     :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
-        are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
-    :param local_columns: The columns of X that a chosen local kernel sees, such as ``[0, 1]``
-        beside a column of groups; all by default. A given kernel has ``active_dims``.
-    :param noise_variance: Initial noise variance; by default a tenth of the variance of Y. The
+        are then nearest by great-circle distance, and lengthscales are chords of a globe of radius
+        1.
+    :param local_columns: The columns of X that a chosen local kernel uses, such as ``[0, 1]`` if
+        the third has groups; all by default. A given kernel has ``active_dims``.
+    :param noise_variance: The initial noise variance; by default a tenth of the variance of Y. Its
         lower bound is a millionth of the variance of Y.
     :param noise_weights: A positive number w for each row, ``[N]``: the noise variance of row n is
-        ``s / w_n``, s being ``likelihood.variance``. For known noise variances v pass ``1 / v``,
+        ``s / w_n`` with ``s = likelihood.variance``. For known noise variances v pass ``1 / v`` and
         ``noise_variance=1.0``, and freeze ``likelihood.variance``. None for ones.
-    :param merge: Which rows become one row. "off": none. "exact": rows at one place. "auto": also
-        rows nearby, if half of the rows or less are left; within a merged row the variance of g is
-        a tenth of the variance of its noise, at most. Or a radius in lengthscales: rows nearby
-        whose distances from their mean are not larger.
+    :param merge: The rule for merging rows. "off": no rows. "exact": rows at one place. "auto":
+        also nearby rows, if half of the rows or less are left; within a merged row the variance of
+        g is at most a tenth of the variance of its noise. A number: nearby rows whose distances
+        from their mean, in lengthscales, do not exceed this radius.
     :param mean_function: Zero by default.
-    :param likelihood: A Gaussian, as of :class:`StructuredSGPR`, or a
-        ``gpflow.likelihoods.StudentT`` of one scale for targets with outliers. Its noise is a
-        mixture of Gaussian noises ``s / lambda_n``. The weight ``lambda_n ~ Gamma(nu / 2, nu / 2)``
-        is one for all outputs of a row. :meth:`elbo` is then a bound, for independent q of f and of
-        the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
-        2.01, which is trained unless ``gpflow.set_trainable`` says otherwise.
-    :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
-    :param seed: Of the order of rows.
-    :param progress: Show a progress bar in passes that take more than a second.
-    :raises ValueError: For arguments that are wrong or do not go together; for rows whose
-        distances in lengthscales overflow; in a pass, where the noise is too small for rows that
-        are repeated.
+    :param likelihood: A Gaussian, as for :class:`StructuredSGPR`, or a
+        ``gpflow.likelihoods.StudentT`` of one scale for targets with outliers. Student-t noise is a
+        mixture of Gaussian noises ``s / lambda_n``. All outputs of a row share the weight
+        ``lambda_n ~ Gamma(nu / 2, nu / 2)``. :meth:`elbo` is then a bound, for independent q of f
+        and of the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
+        2.01, which is trained unless ``gpflow.set_trainable`` fixes it.
+    :param batch_size: The number of rows in a batch; by default so many that 32 MB hold them.
+    :param seed: The seed of the order of rows.
+    :param progress: Whether passes that take more than a second show a progress bar.
+    :raises ValueError: For arguments that are wrong or do not fit together; for rows whose
+        distances in lengthscales overflow; in a pass, if the noise is too small for repeated rows.
     :ivar arrays: The rows X and Y, in their order.
-    :ivar local_kernel: As given, or chosen by the last fit.
-    :ivar local_inputs: As given.
+    :ivar local_kernel: The given kernel, or the kernel that the last fit chose.
+    :ivar local_inputs: The argument of this name.
     :ivar chooses_kernel: Whether the next fit chooses the local kernel.
     """
 
@@ -215,7 +216,7 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def ordered(self) -> OrderedRows:
-        """The rows, merged, with their neighbours."""
+        """The rows with their merged rows and neighbours."""
         return self._ordered
 
     @property
@@ -230,24 +231,24 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def num_prediction_neighbours(self) -> int:
-        """How many rows predictions condition on."""
+        """The number of rows that predictions condition on."""
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
 
     def _entries(self, inducing_variable: Any, kernel: Kernel) -> int:
-        """With neighbours sums are dense, whatever the features are."""
+        """The number of entries of the sums, which are dense with neighbours, for any features."""
         if self._num_neighbours:
             return dense_entries(int(inducing_variable.num_inducing))
         return super()._entries(inducing_variable, kernel)
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
-        """With neighbours :func:`interdomain.fit` warns, as the prior has a second kernel."""
+        """Warn only without neighbours: otherwise :func:`interdomain.fit` warns of both kernels."""
         if not self._num_neighbours:
             super()._warn_of_scales(X, Y)
 
     @property
     def all_parts(self) -> tuple[str, ...]:
-        """The names of the parts that the model was built with, of which it can use each. With
-        Student-t noise neighbours are a part of all."""
+        """The names of the parts that the model can use, as it was built. With Student-t noise,
+        every part includes neighbours."""
         if self.inducing_variable is self._nothing[1]:
             return ("neighbours",)
         if self.has_student_t_noise:
@@ -258,7 +259,7 @@ class VecchiaSGPR(CollapsedModel):
     def parts(self) -> str:
         """The parts that the evidence and predictions use: "features", "neighbours" or "both".
 
-        These are all parts that the model was built with, until :meth:`use` selects one.
+        The model uses all parts that it was built with, until :meth:`use` selects others.
         """
         return self._used.name if self._used.name in self.all_parts else self.all_parts[-1]
 
@@ -274,17 +275,17 @@ class VecchiaSGPR(CollapsedModel):
 
     def use(self, parts: str) -> None:
         """Select the parts that the evidence and predictions use. The other part stays in the
-        model, with its parameters. :func:`interdomain.fit` selects the parts of highest evidence.
+        model, with its parameters. :func:`interdomain.fit` calls this method, too.
 
         :param parts: "features", "neighbours" or "both".
-        :raises ValueError: If the model was built without one of these.
+        :raises ValueError: If the model was built without the selected parts.
         """
         self._used.name = choice("parts", parts, self.all_parts, "build the model with both")
 
     def search(self, num_neighbours: int | None = None) -> None:
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.
 
-        :param num_neighbours: Another number of them than now.
+        :param num_neighbours: A new number of neighbours; None for the present number.
         """
         if num_neighbours is not None:
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
@@ -294,17 +295,17 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def has_student_t_noise(self) -> bool:
-        """Whether the noise is a Student-t, and rows have weights of their own."""
+        """Whether the noise is a Student-t, so that each row has its own weight."""
         return isinstance(self.likelihood, StudentT)
 
     @property
     def expected_weights(self) -> Array:
-        """The means of the weights lambda of rows under q, ``[N]``, in their order; ones for
-        Gaussian noise."""
+        """The means of the weights lambda of rows under q, ``[N]``, in the order of the rows; ones
+        for Gaussian noise."""
         return self._expected.values
 
     def weigh(self, expected_weights: Array) -> None:
-        """Take other means of the weights of rows, ``[N]``."""
+        """Replace the means of the weights of rows, ``[N]``."""
         self._expected.values = self._weighed = expected_weights
         self._ordered.weigh(expected_weights)
         self._replace_sums()
@@ -312,12 +313,12 @@ class VecchiaSGPR(CollapsedModel):
     def reweight(self, passes: int = 100, *, tolerance: float = 1e-6) -> None:
         """Find the weights of rows with Student-t noise, at the present parameters.
 
-        A pass predicts f at all rows and takes the weights that these imply. The passes are
-        coordinate ascent: the bound :meth:`elbo` rises with each where the neighbours are all
-        rows. :func:`interdomain.fit` does so, and trains the parameters.
+        A pass predicts f at all rows and computes the optimal weights for these predictions. The
+        passes are coordinate ascent: each raises the bound :meth:`elbo` if the neighbours are all
+        rows. :func:`interdomain.fit` makes such passes, and trains the parameters.
 
         :param passes: The largest number of passes.
-        :param tolerance: Passes end when no weight changes by more, relative to its value.
+        :param tolerance: Passes end if no weight changes by more, relative to its value.
         :raises ValueError: If the noise is Gaussian, which has no weights.
         """
         reweight(self, passes, tolerance)
@@ -325,8 +326,8 @@ class VecchiaSGPR(CollapsedModel):
     def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
         """Add rows, which come after all others in the order.
 
-        The sums of the others stay, and those of the new rows, given their neighbours among all,
-        are added. Where a new row is at the place of another, all sums are taken again.
+        The sums of the present rows stay. The sums of the new rows, given their neighbours among
+        all rows, are added. If a new row is at the place of another, all sums are computed again.
 
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
@@ -352,16 +353,16 @@ class VecchiaSGPR(CollapsedModel):
         added: RowsInBatches = rows
         if self.has_neighbours:
             added = self._rows(np.arange(first, len(merged.X)))
-        # A row at the place of another changes the merged row, and what others are given.
+        # A new row at the place of another changes the merged row, and rows conditioned on it.
         changed = self.has_neighbours and not np.array_equal(merged.weights[:first], before.weights)
         self._replace_sums(None if changed else statistics + statistics_of(added, self._features))
 
     def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the rows, too."""
+        """The features and the rows, which a compiled bound has built in besides attributes."""
         return super()._traced_state(), self._ordered.merged
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
-        """Take the sums of the present rows, for the parts that are used."""
+        """Replace the sums by those of the present rows, for the parts that are used."""
         self._summed = self.parts
         self._sums.replace(self._rows(), statistics)
 
@@ -372,11 +373,11 @@ class VecchiaSGPR(CollapsedModel):
             return rows
         kernel, inducing_variable = self._block()
         structure = structure_of(inducing_variable, kernel)
-        of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
+        row_entries = structure.row_entries if structure else int(inducing_variable.num_inducing)
         return self._ordered.batches(
             self._num_neighbours,
             which,
-            row_entries=of_row,
+            row_entries=row_entries,
             batch_size=self._batch_size,
             progress=self._progress,
         )
@@ -388,7 +389,7 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def _features(self) -> Features:
-        # Other parts were selected; or these, or the weights of rows, restored by a checkpoint.
+        # Other parts were selected, or a checkpoint has restored the parts or the weights of rows.
         if self._expected.values is not self._weighed:
             with tf.init_scope():
                 self.weigh(self._expected.values)
@@ -398,7 +399,7 @@ class VecchiaSGPR(CollapsedModel):
         return super()._features
 
     def _block(self) -> Block:
-        """The kernel and the features, if they are used."""
+        """The kernel and the features; an empty block if the model uses no features."""
         return (self.kernel, self.inducing_variable) if self.has_features else self._nothing
 
     def _feature_parts(self) -> tuple[tf.Module, ...]:
@@ -419,17 +420,17 @@ class VecchiaSGPR(CollapsedModel):
         )
 
     def _noise_variance(self) -> tf.Tensor:
-        """One, of whitened rows."""
+        """The noise variance, which is one for whitened rows."""
         return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
     def model_of(self, rows: tuple[Array, ...], kind: Any = StructuredSGPR, **changes: Any) -> Any:
-        """Make a model of some rows, by default a StructuredSGPR, which has no neighbours."""
+        """Make a model of the given rows, by default a StructuredSGPR, which has no neighbours."""
         model = super().model_of(rows, kind, **changes)
-        model._built_features = None  # those of this model are whitened
+        model._built_features = None  # the features of this model are whitened
         return model
 
     def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
-        """The bound on the merged rows, and the density of the rows given these."""
+        """The bound on the merged rows, plus the log density of the rows given the merged rows."""
         value, within = super()._elbo(refuse=refuse), self._ordered.merged.within
         if self.has_student_t_noise:
             df, outputs = self.likelihood.df, self.num_latent_gps
@@ -440,7 +441,7 @@ class VecchiaSGPR(CollapsedModel):
         return value + tf.cast(within.log_density(noise, self.num_latent_gps), value.dtype)
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the weights. Without features there are none, and no pass is taken."""
+        """The posterior of the features' weights. Without features it is empty, without a pass."""
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
@@ -474,8 +475,8 @@ class VecchiaSGPR(CollapsedModel):
     def predict_log_density(
         self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
-        """The log density of new rows. With Student-t noise it is of all outputs of a row, which
-        share a weight, by integration over this weight, to rounding."""
+        """The log predictive density of new rows. With Student-t noise it is joint over the outputs
+        of a row, which share a weight. The weight is integrated out, up to rounding."""
         if not self.has_student_t_noise:
             return super().predict_log_density(data, full_cov, full_output_cov)
         assert_params_false(
@@ -489,7 +490,7 @@ class VecchiaSGPR(CollapsedModel):
         """Check new rows before predictions.
 
         :raises ValueError: For rows with another number of columns than the model's rows, and for
-            rows that the local kernel cannot take.
+            rows that the local kernel does not accept.
         """
         if self.has_neighbours:
             self.local.check_new(X, self.num_columns)

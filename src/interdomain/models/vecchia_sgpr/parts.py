@@ -1,4 +1,4 @@
-"""Which parts a model has and uses: its features, its neighbours, or both."""
+"""The parts of a model: features, neighbours, or both; and features and a kernel that are empty."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Block: TypeAlias = tuple[Kernel, InducingVariables]
 
 
 class UsedParts(tf.train.experimental.PythonState):  # type: ignore[misc]
-    """The name of the parts that a model uses, which is saved in checkpoints of the model.
+    """The name of the parts that a model uses, which checkpoints of the model save.
 
     :ivar name: "features", "neighbours" or "both".
     """
@@ -32,7 +32,7 @@ class UsedParts(tf.train.experimental.PythonState):  # type: ignore[misc]
         return self.name
 
     def deserialize(self, value: Any) -> None:
-        """Take the name from a checkpoint."""
+        """Restore the name from a checkpoint."""
         self.name = value if isinstance(value, str) else value.decode()
 
     def __reduce__(self) -> Any:
@@ -41,7 +41,7 @@ class UsedParts(tf.train.experimental.PythonState):  # type: ignore[misc]
 
 
 class NoFeatures(InterDomainInducingVariables):
-    """No inducing variable at all."""
+    """An empty inducing variable."""
 
     @property
     def num_inducing(self) -> int:
@@ -55,7 +55,7 @@ class NoFeatures(InterDomainInducingVariables):
 
 
 class NoKernel(Kernel):
-    """The kernel of the function zero."""
+    """The kernel of the zero function."""
 
     def K(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
         shape = tf.concat([tf.shape(X)[:-1], tf.shape(X if X2 is None else X2)[:-1]], axis=0)
@@ -70,9 +70,9 @@ def features_or(
     kernel: Kernel | None,
     inducing_variable: InducingPointsLike | None,
 ) -> tuple[Kernel, InducingPointsLike]:
-    """A kernel and its features; ``nothing``, if both are None.
+    """The kernel and its features, or ``nothing`` if both are None.
 
-    :raises ValueError: If one of them is None, or the features leave some of the kernel.
+    :raises ValueError: If only one of them is None, or the features leave out a part of the kernel.
     """
     if (kernel is None) != (inducing_variable is None):
         missing = "kernel" if kernel is None else "inducing_variable"

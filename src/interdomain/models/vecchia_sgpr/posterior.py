@@ -24,15 +24,15 @@ Weights = tuple[tf.Tensor, tf.Tensor]
 
 
 class NeighbourPosterior(TensorsPosterior):
-    """The posterior of features' weights, and of a local GP given the nearest rows.
+    """The posterior of the features' weights and of a local GP, given the nearest rows.
 
-    With the weights a of the neighbours n of a new row, its features give way to ``psi = phi -
-    Phi_n a``: the mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w) psi``.
+    With the weights a of the neighbours n of a new row, its features become ``psi = phi - Phi_n
+    a``. The mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w) psi``.
 
-    :param features: What whitens rows.
-    :param nearest: Function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
+    :param features: The features, which whiten rows.
+    :param nearest: A function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
     :param rows: The merged rows that are searched.
-    :param weights: Function that returns mean ``[M, P]`` and root ``[M, M]`` of the weights.
+    :param weights: A function that returns mean ``[M, P]`` and root ``[M, M]`` of the weights.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class NeighbourPosterior(TensorsPosterior):
         self._features.local.check_new(X, self._rows.X.shape[1])
 
     def inputs(self, Xnew: TensorType) -> tf.Tensor:
-        """New rows ``[n, D]``, checked as far as they are known."""
+        """The new rows ``[n, D]``, checked as far as their values are known."""
         Xnew = super().inputs(Xnew)
-        if tf.is_tensor(Xnew) and not hasattr(Xnew, "numpy"):  # of a graph
+        if tf.is_tensor(Xnew) and not hasattr(Xnew, "numpy"):  # in a graph
             shape = Xnew.shape
             if shape.rank is not None and shape[-1] is not None:
                 self.check_rows(np.zeros([0] * (shape.rank - 1) + [shape[-1]]))
@@ -104,10 +104,9 @@ class NeighbourPosterior(TensorsPosterior):
         return tf.cast(mean, dtype), tf.cast(total, dtype)
 
     def _with_neighbours(self, Xnew: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The rows X ``[U + n, D]`` that new ones need, and these; Y ``[U + n, P]``, zero for
-        these; the places of the neighbours of each new row, and last its own, ``[n, m + 1]``; and
-        the noise weights ``[U + n]``, one for new rows.
-        """
+        """The n new rows with their U neighbours: X ``[U + n, D]``, new rows last; Y
+        ``[U + n, P]``, zero for new rows; the places in X of the neighbours of each new row and,
+        last, of the row, ``[n, m + 1]``; and the noise weights ``[U + n]``, one for new rows."""
         dtype, size = gpflow.default_float(), self._rows.Y.shape[1]
 
         def look_up(points: Array) -> tuple[Any, ...]:

@@ -22,14 +22,14 @@ _LEAST_SHARE = 1e-8
 
 
 _NEAREST, _FIRST_DEGREES, _VARIANCE_OF_FIRST = 8, 4.0, 2.0
-"""First weights: the number of nearest rows that are looked at, the degrees of freedom, and the
+"""Settings of the first weights: the number of nearest rows, the degrees of freedom, and the
 squared scale in units of the squared median."""
 
 
 class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
-    """The means omega of the weights of all rows, which are saved in checkpoints of the model.
+    """The means omega of the weights of all rows, which checkpoints of the model save.
 
-    :ivar values: ``[N]``.
+    :ivar values: The means, ``[N]``.
     """
 
     def __init__(self, values: Array) -> None:
@@ -40,7 +40,7 @@ class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
         return self.values.tobytes()
 
     def deserialize(self, value: Any) -> None:
-        """Take the numbers from a checkpoint."""
+        """Restore the numbers from a checkpoint."""
         data = value if isinstance(value, bytes) else value.encode("latin1")
         self.values = np.frombuffer(data, np.float64).copy()
 
@@ -50,11 +50,11 @@ class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
 
 
 def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
-    """``w_n r_n``: the expected squares of the errors ``y_n - f_n`` of all rows, summed over
-    outputs, times the given weights, ``[N]``.
+    """The expected squares ``w_n r_n`` of the errors ``y_n - f_n`` of all rows, ``[N]``: summed
+    over outputs, times the given weights.
 
-    q(f_n) is the posterior at the place of the row, given as many of the nearest rows as a row has
-    neighbours in training, and itself.
+    q(f_n) is the posterior at the place of the row, given the row and its nearest rows: ``number``
+    of them, by default as many as in training.
     """
     merged, search = model.ordered.merged, model.ordered.neighbours
     posterior = model.posterior_of_neighbours((number or model.num_neighbours) + 1)
@@ -74,8 +74,8 @@ def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
 
 
 def first_weights(model: VecchiaSGPR) -> Array:
-    """Weights of rows before any parameter is trained, ``[N]``: by their distances from the median
-    of some of the nearest rows, in units of the median of these distances."""
+    """The weights of rows before any parameter is trained, ``[N]``. They are computed from
+    distances to the median of the nearest rows, in units of the median of these distances."""
     (X, Y), search = model.arrays, model.ordered.neighbours
     near = search.nearest(model.local.points(X), _NEAREST + 1)[:, 1:]
     if not near.shape[1]:
@@ -88,7 +88,7 @@ def first_weights(model: VecchiaSGPR) -> Array:
 
 
 def reweight(model: VecchiaSGPR, passes: int, tolerance: float) -> None:
-    """Passes that weigh the rows: see :meth:`interdomain.models.VecchiaSGPR.reweight`."""
+    """Make passes that weigh the rows: see :meth:`interdomain.models.VecchiaSGPR.reweight`."""
     if not model.has_student_t_noise:
         raise ValueError(
             "likelihood must be a StudentT for weights of rows, found "
@@ -104,8 +104,7 @@ def reweight(model: VecchiaSGPR, passes: int, tolerance: float) -> None:
 
 
 def weights_of_new_rows(model: VecchiaSGPR, X: Array, Y: Array, given: Array | None) -> Array:
-    """The means of the weights lambda of rows that the model has not seen, ``[n]``, from its
-    predictions of these.
+    """The means of the weights lambda of new rows, ``[n]``, from the model's predictions of these.
 
     :param given: The given noise weights ``[n]``; None for ones.
     """
@@ -121,11 +120,11 @@ def weights_of_squares(model: VecchiaSGPR, squares: Array) -> Array:
 
 
 def train_noise(model: VecchiaSGPR, squares: Array) -> None:
-    """Give scale and degrees of freedom, if they are trainable, the values of highest bound.
+    """Set scale and degrees of freedom, if they are trainable, to the values of highest bound.
 
-    :param squares: Those of :func:`expected_squares`.
-    :raises ValueError: If the scale falls to nothing. A ``scale_lower_bound`` of the likelihood
-        that is more than nothing is kept.
+    :param squares: The result of :func:`expected_squares`.
+    :raises ValueError: If the scale becomes negligible, unless the ``scale_lower_bound`` of the
+        likelihood prevents this.
     """
     likelihood, Y = model.likelihood, model.arrays[1]
     scale, df = likelihood.scale, likelihood.df

@@ -15,11 +15,11 @@ from .merging import DISTANCES, at_one_place, merged, nearby
 from .whitening import NeighbourRows
 
 _MOST_LEFT = 0.5
-"""Nearby rows are merged if this share of the rows remains, or less. Where more rows remain,
+"""Nearby rows are merged if this share of the rows remains, or less. If more rows remain,
 neighbours are not crowded, and merging has an error without a gain."""
 
 _BATCH_ENTRIES = 2**22
-"""Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
+"""The largest number of entries of a batch, in its covariances or its features: 32 MB."""
 
 
 class Sample(NamedTuple):
@@ -27,8 +27,8 @@ class Sample(NamedTuple):
 
     :ivar X: The rows and neighbours, ``[U, D]``.
     :ivar Y: Their targets, ``[U, P]``.
-    :ivar places: The places among these of the neighbours and, last, of the row, ``[B, m + 1]``;
-        -1 for neighbours that are missing.
+    :ivar places: The places in X of the neighbours and, last, of the row, ``[B, m + 1]``; -1 for
+        missing neighbours.
     :ivar noise_weights: The noise weights of rows and neighbours, ``[U]``.
     :ivar shares: Weights ``[B]`` that make a weighted sum over the sample an unbiased estimate of
         the mean over all merged rows.
@@ -47,7 +47,7 @@ class OrderedRows:
     """Rows in the order in which they are conditioned on each other.
 
     :param given_weights: The given weights w ``[N]`` of noise variances ``s / w``; None for ones.
-    :param merge: Which rows are merged; see :class:`interdomain.models.VecchiaSGPR`.
+    :param merge: The rule for merging rows; see :class:`interdomain.models.VecchiaSGPR`.
     :ivar noise_weights: The given weights, times the expected weights of Student-t noise, ``[N]``;
         None for ones.
     :ivar merged: The :class:`.MergedRows`, for the kernel of the last :meth:`search`.
@@ -68,13 +68,13 @@ class OrderedRows:
 
     @property
     def given_weights_of_merged(self) -> Array:
-        """The given noise weights of merged rows that are one row, ``[G]``; 0 of others."""
+        """The given noise weights of merged rows that are one row, ``[G]``; 0 for the others."""
         groups = self.merged.groups
         weights = np.bincount(groups, self.given_weights)
         return np.where(np.bincount(groups) == 1, weights, 0.0)
 
     def search(self, local: LocalKernel, noise_variance: float, *, near: bool = True) -> None:
-        """Merge rows, and find the neighbours, for the present parameters.
+        """Merge rows, and find the neighbours of merged rows, for the present parameters.
 
         :param near: Whether nearby rows may be merged.
         """
@@ -91,7 +91,7 @@ class OrderedRows:
     def _nearby(
         self, X: Array, weights: Array, local: LocalKernel, noise_variance: float
     ) -> IntArray | None:
-        """The groups of rows that are near each other, if there are any."""
+        """The groups of nearby rows; None if there are no groups."""
         points, others = local.points(X), np.zeros(len(X), np.int64)
         columns = local.other_columns(X)
         if columns.shape[1]:
@@ -108,7 +108,7 @@ class OrderedRows:
         return nearby(points, others, weights, noise_variance, variations)
 
     def weigh(self, expected: Array) -> None:
-        """Take other expected weights ``[N]``. The groups of merged rows remain."""
+        """Replace the expected weights ``[N]``. The groups of merged rows remain."""
         given = self.given_weights
         self.noise_weights = expected if given is None else given * expected
         self.merged = merged(self.X, self.Y, self.noise_weights, self.merged.groups)
@@ -121,7 +121,7 @@ class OrderedRows:
         expected: Array | None,
         local: LocalKernel,
     ) -> OrderedRows:
-        """The rows and further ones, which come after these. Neighbours that were found remain.
+        """The rows, followed by further rows. Neighbours that were found remain.
 
         :param given_weights: The given weights of further rows; None for ones.
         :param expected: The expected weights of further rows; None for Gaussian noise.
@@ -164,7 +164,7 @@ class OrderedRows:
 
         :param number: The largest number of neighbours.
         :param which: See :class:`.NeighbourRows`.
-        :param row_entries: Numbers in the features of a row.
+        :param row_entries: The number of entries in the features of a row.
         :param batch_size: The number of rows in a batch; by default so many that 32 MB hold them.
         """
         size = _BATCH_ENTRIES // max(number**2, row_entries, 1)
@@ -179,9 +179,9 @@ class OrderedRows:
         """Draw random merged rows: their numbers ``[B]``, and the shares of :class:`Sample`.
 
         :param number: The number B of rows; with ``chances`` it is the largest number.
-        :param chances: The chance of each row to be drawn, ``[G]``, of sum one; None for a uniform
-            sample.
-        :param first: Only later rows than the first ones are drawn.
+        :param chances: The probability of each row to be drawn, ``[G]``, with sum one; None for a
+            uniform sample.
+        :param first: The number of first rows, which are not drawn.
         """
         size = len(self.merged.X)
         rng, number = np.random.default_rng(seed), min(number, size - first)
@@ -189,23 +189,23 @@ class OrderedRows:
             rows = np.sort(first + rng.choice(size - first, number, replace=False))
             return rows, np.full(number, 1 / number)
         later = chances[first:] / np.sum(chances[first:])
-        expected = np.minimum(number * later, 1)  # systematic sampling: each row once at most
+        expected = np.minimum(number * later, 1)  # systematic sampling: each row at most once
         ends = np.cumsum(expected)
         rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
         return first + rows, 1 / (len(later) * expected[rows])
 
     def sample(self, rows: IntArray, shares: Array, nearest: IntArray) -> Sample:
-        """The sample of some rows.
+        """The sample of the given rows.
 
         :param rows: The numbers of merged rows, ``[B]``.
-        :param nearest: Their neighbours ``[B, m]``, -1 for those that are missing.
+        :param nearest: The neighbours of these rows ``[B, m]``, -1 for missing neighbours.
         """
         X, Y, places, noise_weights = self.batches(nearest.shape[1]).batch(rows, nearest)
         return Sample(X, Y, places, noise_weights, shares, rows)
 
 
 def _joined(weights: tuple[Array | None, Array | None], sizes: tuple[int, int]) -> Array | None:
-    """Weights of rows and of further rows, whose numbers are ``sizes``; None if all are ones."""
+    """The weights of rows and further rows, ``sizes`` of each, joined; None if all are ones."""
     if all(part is None for part in weights):
         return None
     parts = zip(weights, sizes, strict=True)

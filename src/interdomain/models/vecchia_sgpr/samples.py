@@ -18,34 +18,33 @@ from .model import VecchiaSGPR
 from .rows import Sample
 
 _HEAVY = 16.0
-"""The mean fourth power, in squares of the mean square (3 of a Gaussian), above which rare rows
-hold much of the variation. A sample of 256 rows tells a mean square to a quarter at this value."""
+"""The mean fourth power, in squares of the mean square (3 for a Gaussian), above which rare rows
+hold much of the variation. A sample of 256 rows gives a mean square to a quarter at this value."""
 
 _NEAREST = 5
-"""Rows whose mean a row is compared with, to find rare rows."""
+"""The number of nearest rows whose mean is compared with a row, to find rare rows."""
 
 _FAR_OFF = 1e3
-"""Deviations of Y between it and the mean function, beyond which training loses the deviations."""
+"""The distance from Y to the mean function, in deviations of Y, above which these are lost."""
 
 _OWN = 1 / 3
-"""The share of nearest rows at a row's own place, above which these leave too few others."""
+"""The largest share of nearest rows at a row's own place. Above it, too few other rows are left."""
 
 _THINNINGS = (1, 8, 64)
-"""Rows are conditioned on the nearest of all rows, of an eighth, and of a 64th of the rows. What
-holds at the distance of the nearest rows alone says little of gaps between rows."""
+"""The levels: rows are conditioned on the nearest of all rows, of an eighth, and of a 64th of the
+rows. Nearest rows alone say little about larger gaps between rows."""
 
 _NEW_ROWS_LOOKED_AT = 2_000
 
 
 def _residuals(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> Array:
-    """Merged Y without what features and mean explain, ``[G, P]`` in float64."""
+    """The merged Y minus the values that features and mean explain, ``[G, P]`` in float64."""
     merged = model.ordered.merged
     return np.asarray(merged.Y - np.asarray(explained(merged.X)), np.float64)
 
 
 def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
-    """:raises ValueError: If Y is so far from the mean function that its variation is lost beside
-    this distance."""
+    """:raises ValueError: If Y is so far from the mean function that its variation is lost."""
     most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
     least = np.sqrt(least_noise_variance(model.likelihood))
     distances = np.abs(residuals.mean(axis=0))
@@ -61,8 +60,8 @@ def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
 
 
 def warn_of_rows(model: VecchiaSGPR) -> None:
-    """Warn of columns and targets that are far from the scales of parameters which are not
-    trained from the data, and of rows most of whose nearest rows are at the same place."""
+    """Warn of columns and targets that are far from the scales of untrained parameters. Warn of
+    rows most of whose nearest rows are at their own place."""
     (X, Y), local = model.arrays, model.local
     local.warn(X)
     kernels = [] if model.all_parts == ("neighbours",) else [model.kernel]
@@ -88,13 +87,13 @@ def warn_of_rows(model: VecchiaSGPR) -> None:
 
 
 class Samples:
-    """Samples of a model's rows with their neighbours, and what is left of their targets.
+    """Samples of a model's rows with their neighbours and residuals.
 
-    :param explained: Function that returns what features and mean explain of rows X.
-    :param predict_at: Rows ``[n, D]`` at which the model will predict: rows that kernels are
-        compared on are then conditioned on rows as far from them as these are from the rows of the
-        model.
-    :ivar mean_square: The mean square of what is left of the targets of all rows.
+    :param explained: A function that returns the values that features and mean explain at rows X.
+    :param predict_at: Rows ``[n, D]`` at which the model will predict. Rows that kernels are
+        compared on are then conditioned on rows as far away as the model's rows are from
+        ``predict_at``.
+    :ivar mean_square: The mean square of the residuals of all rows.
     """
 
     def __init__(
@@ -117,15 +116,15 @@ class Samples:
             self._new = model.local.points(some.astype(merged.X.dtype))
 
     def _new_chances(self, residuals: Array) -> Array | None:
-        """The chances of merged rows; the same for all with Student-t noise, whose rare rows have
-        small weights."""
+        """The probabilities to draw each merged row; None with Student-t noise, whose rare rows
+        have small weights, for a uniform sample."""
         is_uniform = self._model.has_student_t_noise
         return None if is_uniform else chances_of_rows(self._model, residuals)
 
     @property
     def chances(self) -> Array | None:
-        """The chances of the present merged rows: see :func:`chances_of_rows`. A search may merge
-        other rows."""
+        """The probabilities for the present merged rows: see :func:`chances_of_rows`. A search may
+        change the merged rows."""
         merged = self._model.ordered.merged
         if self._chances[0] is not merged:
             residuals = _residuals(self._model, self.explained)
@@ -134,7 +133,7 @@ class Samples:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The thinnings at which rows tell different things."""
+        """The thinnings that leave enough rows for the neighbours."""
         size, number = len(self._model.ordered.merged.X), self._model.num_neighbours
         return tuple(t for t in _THINNINGS if t == 1 or size // t >= 2 * (number + 1))
 
@@ -163,9 +162,9 @@ class Samples:
     def draw_apart(
         self, number: int, seed: int, neighbours: int, batch_size: int
     ) -> Iterator[tuple[Array, ...]]:
-        """Draw random rows with the nearest of all other rows, before or after them, that are as
-        far as the rows at which the model will predict, if these are known. Batches have equal
-        sizes."""
+        """Draw random rows with the nearest of all other rows, before or after them in the order.
+        With ``predict_at``, these are as far away as the model's rows are from it. Batches have
+        equal sizes."""
         ordered = self._model.ordered
         rows, shares = ordered.draw(number, seed + 1, self.chances)
         order = np.random.default_rng(seed).permutation(len(rows))
@@ -184,7 +183,7 @@ class Samples:
         ordered = self._model.ordered
         search, size = ordered.neighbours, len(ordered.merged.X)
         if level == 1:
-            # Of many rows only from the last third: one tree then has all of their neighbours.
+            # Many rows are drawn from the last third: one tree then has all of their neighbours.
             is_uniform = self.chances is None and size > 6 * number
             rows, shares = ordered.draw(
                 number, seed, self.chances, 2 * size // 3 if is_uniform else 0
@@ -200,7 +199,7 @@ class Samples:
         return ordered.sample(rows, shares, nearest)
 
     def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
-        """Neighbours of rows, as far from them as new rows are from all rows."""
+        """The nearest rows to each row, at least as far off as random new rows from all rows."""
         assert self._new is not None
         near = search.nearest(self._new, 1)[:, 0]
         new = self._new / search.lengthscales
@@ -210,7 +209,7 @@ class Samples:
         return nearest
 
     def given(self, sample: Sample) -> Given:
-        """The rows of a sample, without what features and mean explain."""
+        """The rows of a sample with their residuals."""
         model, merged = self._model, self._model.ordered.merged
         known, places = sample.places >= 0, np.maximum(sample.places, 0)
         residuals = np.asarray(sample.Y - np.asarray(self.explained(sample.X)), np.float64)
@@ -224,13 +223,13 @@ class Samples:
 
 
 def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
-    """The chance of each merged row to be drawn into a sample, ``[G]``; None for the same chance.
+    """The probability to draw each merged row into a sample, ``[G]``; None if all are equal.
 
-    Where rare rows hold much of the variation, a uniform sample may have none of these. Half of a
-    sample is then uniform, and the other half proportional to the squares of the residuals and of
-    their differences from the mean of the nearest rows, so far as these squares are concentrated.
+    If rare rows hold much of the variation, a uniform sample may miss them. Half of a sample is
+    then uniform. The other half is proportional to squares that are concentrated: of the residuals,
+    and of their differences from the mean of the nearest rows.
 
-    :param residuals: What features and mean leave of the merged rows, ``[G, P]``.
+    :param residuals: The residuals of the merged rows, ``[G, P]``.
     """
     search = model.ordered.neighbours
     near = search.nearest(search.points * search.lengthscales, _NEAREST)

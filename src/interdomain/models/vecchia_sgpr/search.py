@@ -1,4 +1,4 @@
-"""Which rows are near others: the neighbours that a nearest-neighbour GP conditions a row on."""
+"""The search of neighbours, on which a nearest-neighbour GP conditions each row."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from scipy.spatial import cKDTree
 from ..._arguments import Array, IntArray
 
 _GROWTH = 1.5
-"""A tree holds at most so many times the rows that may be neighbours of each that is looked up."""
+"""The largest ratio of the rows in a tree to the rows before a row that is looked up."""
 
 _ROWS_LOOKED_AT = 1_000
 
 _SLACK = 8
-"""How many more than the expected number of rows are looked up at first."""
+"""The number of rows that are looked up at first, in excess of the expected number."""
 
 
 class Neighbours:
     """Rows in the order in which they are conditioned on each other, and their distances.
 
-    Row i is conditioned on the nearest of the rows before it (Vecchia 1988); a new row on the
-    nearest of all. Distances are Euclidean ones of coordinates in lengthscales, and the neighbours
-    are exact: SciPy's tree finds them.
+    Row i is conditioned on the nearest of the rows before it (Vecchia 1988), and a new row on the
+    nearest of all rows. Distances are Euclidean distances of coordinates in lengthscales. The
+    neighbours are exact: SciPy's tree finds them.
 
-    :param coordinates: Of the rows, ``[N, d]``, in this order. A random one is good: the early
-        rows, whose neighbours are far, are then spread over all of space.
-    :param lengthscales: ``[]`` or ``[d]``.
+    :param coordinates: The coordinates of the rows, ``[N, d]``, in this order. A random order is
+        good: the early rows, whose neighbours are far, are then spread over all of space.
+    :param lengthscales: The lengthscales, ``[]`` or ``[d]``.
     :raises ValueError: For coordinates whose distances are not finite.
     """
 
     def __init__(self, coordinates: Array, lengthscales: Any) -> None:
         self.lengthscales = lengthscales
         self.points = in_lengthscales(coordinates, self.lengthscales)
-        self._found: tuple[int, IntArray] | None = None
+        self._neighbours: tuple[int, IntArray] | None = None
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -44,13 +44,13 @@ class Neighbours:
 
     @property
     def nearby(self) -> IntArray:
-        """The rows ``[N]``, near ones beside each other, so that a batch has few neighbours."""
+        """The rows ``[N]``, with near rows next to each other: a batch then has few neighbours."""
         order: IntArray = self._tree.indices
         return order
 
     def nearest(self, coordinates: Array, number: int) -> IntArray:
-        """The rows that are nearest to some points ``[n, d]``, nearest first, ``[n, number]``; all
-        rows, if they are fewer."""
+        """The rows that are nearest to points ``[n, d]``, nearest first, ``[n, number]``; all rows,
+        if they are fewer."""
         number = min(number, len(self.points))
         points = in_lengthscales(coordinates, self.lengthscales)
         rows = self._tree.query(points, k=number, workers=-1)[1]
@@ -58,38 +58,38 @@ class Neighbours:
         return nearest
 
     def share_at_own_place(self, number: int) -> float:
-        """The share of the nearest rows of a row that are at its own place, in some rows."""
+        """The share of the nearest rows of a row that are at its own place, on a sample of rows."""
         some = self.points[:: -(-len(self.points) // _ROWS_LOOKED_AT)]
         nearest = self._tree.query(some, k=range(2, number + 2), workers=-1)[0]
         return float(np.mean(nearest == 0))
 
     def before_all(self, number: int) -> IntArray:
-        """:meth:`before` for all rows, found once: near rows are looked up one after the other."""
-        if self._found is None or self._found[0] != number:
+        """The result of :meth:`before` for all rows, computed once, in an order of near rows."""
+        if self._neighbours is None or self._neighbours[0] != number:
             order = self.nearby
             dtype: Any = np.int32 if len(order) < 2**31 else np.int64  # a million rows: 80 MB
             nearest = np.empty([len(order), number], dtype)
             nearest[order] = self.before(order, number)
-            self._found = number, nearest
-        return self._found[1]
+            self._neighbours = number, nearest
+        return self._neighbours[1]
 
     def extended(self, coordinates: Array) -> Neighbours:
-        """With further rows, which come after these: the neighbours found for these stay."""
+        """The search with further rows after the present ones, whose neighbours stay."""
         added_points = in_lengthscales(coordinates, self.lengthscales)
         whole = Neighbours(np.concatenate([self.points, added_points]), 1.0)
         whole.lengthscales = self.lengthscales
-        if self._found is not None:
-            number, of_these = self._found
+        if self._neighbours is not None:
+            number, neighbours = self._neighbours
             added = np.arange(len(self.points), len(whole.points))
-            whole._found = number, np.concatenate([of_these, whole.before(added, number)])
+            whole._neighbours = number, np.concatenate([neighbours, whole.before(added, number)])
         return whole
 
     def before(self, rows: IntArray, number: int) -> IntArray:
-        """The nearest rows before each of some rows ``[n]``, in any order, ``[n, number]``; where
-        they are fewer, -1 stands for those that are missing.
+        """The nearest rows before each of some rows ``[n]``, in any order, ``[n, number]``; -1
+        stands for missing rows.
 
         Rows of similar places in the order are looked up in one tree of all rows up to the last of
-        them. What is found there and comes later than the row is passed over.
+        them. Rows from the tree that come later than the row are skipped.
         """
         nearest = np.full([len(rows), number], -1)
         early = rows <= number
@@ -100,7 +100,7 @@ class Neighbours:
             stop = min(int(_GROWTH * start) + 1, len(self.points))
             within = np.flatnonzero((start <= rows) & (rows < stop))
             if len(within):
-                # Of the rows in the tree, at least this share is before the row.
+                # At least the share start / stop of the tree is before the row.
                 count = int(number * stop / start) + _SLACK
                 tree = self._tree if stop == len(self.points) else _tree_of(self.points[:stop])
                 nearest[within] = self._before(tree, rows[within], number, count)
@@ -108,8 +108,8 @@ class Neighbours:
         return nearest
 
     def among_first(self, count: int, rows: IntArray, number: int) -> IntArray:
-        """The nearest of the first ``count`` rows to each of later rows ``[n]``, ``[n, number]``;
-        where they are fewer, -1 stands for those that are missing."""
+        """The nearest of the first ``count`` rows to each of some later rows ``[n]``,
+        ``[n, number]``; -1 stands for missing rows."""
         nearest = np.full([len(rows), number], -1)
         number = min(number, count)
         found = _tree_of(self.points[:count]).query(self.points[rows], k=number, workers=-1)[1]
@@ -122,15 +122,15 @@ class Neighbours:
         nearest = self._tree.query(self.points[rows], k=number + 1, workers=-1)[1]
         nearest = np.reshape(nearest, [len(rows), number + 1])
         others = nearest != rows[:, None]
-        others[np.all(others, axis=1), -1] = False  # of more rows at one place than are looked up
+        others[np.all(others, axis=1), -1] = False  # more rows at one place than are looked up
         kept: IntArray = nearest[others].reshape(len(rows), number)
         return kept
 
     def beyond(self, distances: Array, rows: IntArray, number: int) -> IntArray:
-        """The nearest rows to each of the rows ``[n]`` that are at least so far from it, ``[n,
-        number]``; where they are fewer, -1 stands for those that are missing.
+        """The nearest rows to each of some rows ``[n]`` that are at least a given distance away,
+        ``[n, number]``; -1 stands for missing rows.
 
-        :param distances: ``[n]``, in lengthscales.
+        :param distances: The distances ``[n]``, in lengthscales.
         """
         nearest, size = np.full([len(rows), number], -1), min(number, len(self.points) - 1)
         for place, (row, least) in enumerate(zip(rows, distances, strict=True)):
@@ -157,13 +157,13 @@ class Neighbours:
 
 
 def in_lengthscales(coordinates: Array, lengthscales: Any) -> Array:
-    """Coordinates in units of lengthscales.
+    """The coordinates in units of lengthscales.
 
     :raises ValueError: If distances between them are not finite.
     """
     points: Array = np.ascontiguousarray(coordinates / lengthscales)
     most = np.sqrt(np.finfo(gpflow.default_float()).max) / 1e4
-    if not np.all(np.abs(points) < most):  # NaN is not, either
+    if not np.all(np.abs(points) < most):  # true for NaN, too
         raise ValueError(
             f"X must be finite and below {most:.0e} lengthscales, so that distances are finite, "
             f"found {np.max(np.abs(points)):.3g} lengthscales; pass (X - X.mean(axis=0)) / "

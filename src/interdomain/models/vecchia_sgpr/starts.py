@@ -1,4 +1,4 @@
-"""First values of a local kernel, from the data: the units of X and Y do not matter."""
+"""Initial values of a local kernel from the data, for any units of X and Y."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .local_kernel import LocalKernel
 from .search import Neighbours
 
 _NOISE_SHARES = (0.02, 0.3, 0.9)
-"""The shares of noise in the variance that the features leave, at the starts."""
+"""The noise variances of the starts, as shares of the variance that the features leave."""
 
 _LENGTHSCALES = (1.0, 0.3)
-"""The lengthscales of the starts, in distances of random rows."""
+"""The lengthscales of the starts, in units of the distance of random rows."""
 
 _OF_NEAREST, _FEWER = 2.0, 0.1
-"""Times the distance of the nearest rows, and below which share of the distance of random rows this
-is a start of its own."""
+"""A shorter lengthscale, in units of the distance of the nearest rows. It is a start of its own if
+it is below the second number in units of the distance of random rows."""
 
 _ROWS_LOOKED_AT = 500
 
 
 def first_kernel(X: Array, Y: Array, inputs: str, columns: ActiveDims | None) -> Kernel:
-    """A Matérn-3/2 kernel whose lengthscales are shares of the deviations of the columns.
+    """A Matérn-3/2 kernel with lengthscales in proportion to the columns' standard deviations.
 
-    :param columns: The columns of X that it sees; None for all.
+    :param columns: The columns of X that the kernel uses; None for all.
     """
     scales = deviations(LocalKernel(Matern32(active_dims=columns), inputs).points(X))
     lengthscales = _LENGTHSCALES[1] * len(scales) ** 0.5 * scales
@@ -41,7 +41,7 @@ def first_kernel(X: Array, Y: Array, inputs: str, columns: ActiveDims | None) ->
 
 
 def deviations(points: Array) -> Array:
-    """The standard deviations of coordinates ``[N, d]``, ``[d]``; of a constant one it is 1."""
+    """The standard deviations of coordinates ``[N, d]``, ``[d]``; 1 for a constant coordinate."""
     coordinates = np.asarray(points, np.float64)
     values = np.std(coordinates, axis=0)
     constant = values <= 1e-12 * np.max(np.abs(coordinates), axis=0)
@@ -49,15 +49,15 @@ def deviations(points: Array) -> Array:
 
 
 def is_default(kernel: Kernel) -> bool:
-    """Whether all lengthscales are one, GPflow's default, which says nothing of the data."""
+    """Whether all lengthscales are one, GPflow's default, which does not depend on the data."""
     return bool(np.all(kernel.lengthscales.numpy() == 1.0))
 
 
 def starts(points: Array, number: int) -> Iterator[tuple[float, Array]]:
-    """Shares of noise, and lengthscales ``[d]``, from the rows.
+    """Pairs of a share of noise and lengthscales ``[d]``, computed from the rows.
 
-    :param points: Coordinates of rows ``[N, d]``.
-    :param number: The number of neighbours, whose distances are looked at.
+    :param points: The coordinates of rows ``[N, d]``.
+    :param number: The number of neighbours, whose distances give the shortest lengthscales.
     """
     scales, size = deviations(points), len(points)
     search = Neighbours(points, scales)
@@ -75,7 +75,7 @@ def starts(points: Array, number: int) -> Iterator[tuple[float, Array]]:
 def assign(
     conditionals: Conditionals, noise_share: float, lengthscales: Array, total: float
 ) -> None:
-    """Give start values to the parameters that are trainable.
+    """Assign start values to the trainable parameters.
 
     :param total: The variance that features and mean leave.
     """

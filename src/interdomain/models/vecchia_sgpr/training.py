@@ -1,4 +1,4 @@
-"""How a :class:`interdomain.models.VecchiaSGPR` is trained: features and neighbours in turn."""
+"""Training of a :class:`interdomain.models.VecchiaSGPR`: features and neighbours in turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEPS_OF_FEATURES, _ROWS_OF_SHARES = 1_000, 1_024
 
 
 class VecchiaTrainer(RowsTrainer):
-    """The fit of a VecchiaSGPR with neighbours: see :func:`interdomain.fit`. Steps are turns."""
+    """The training of a VecchiaSGPR with neighbours, in turns: see :func:`interdomain.fit`."""
 
     steps, every = 8, 1
     options = ("parts", "predict_at")
@@ -43,7 +43,7 @@ class VecchiaTrainer(RowsTrainer):
 
 @trainer_of.register(VecchiaSGPR)
 def trainer_of_neighbours(model: VecchiaSGPR, optimizer: Any) -> Trainer:
-    """How a VecchiaSGPR is trained: in turns, if it has neighbours; otherwise on sums."""
+    """The trainer of a VecchiaSGPR: in turns if it has neighbours, on sums otherwise."""
     has_neighbours = model.num_neighbours > 0
     return (VecchiaTrainer if has_neighbours else trainer_of_sums)(model, optimizer)
 
@@ -51,9 +51,9 @@ def trainer_of_neighbours(model: VecchiaSGPR, optimizer: Any) -> Trainer:
 def fit_vecchia(
     model: VecchiaSGPR, plan: Plan, parts: str | None, predict_at: Any = None
 ) -> FitResult:
-    """Train features and neighbours in turns, and select the parts of highest evidence.
+    """Train features and neighbours in turns, and select the parts by their evidence.
 
-    :param parts: "features", "neighbours" or "both", if no other is to be tried; None for all.
+    :param parts: "features", "neighbours" or "both", to try no other parts; None for all.
     :param predict_at: See :class:`.Samples`.
     """
     names = model.all_parts
@@ -71,7 +71,7 @@ def fit_vecchia(
 
 
 def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at: Any) -> FitResult:
-    """Train each of the named parts, and select the one of highest evidence."""
+    """Train each of the named parts, and select the parts of highest :attr:`_Tried.worth`."""
     results, tried = dict[str, FitResult](), dict[str, _Tried]()
     training = LocalTraining(model, plan.seed)
     compared = dict[str, LocalKernels | None]()
@@ -98,7 +98,7 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
             results[name] = train(model, turns, plan)
             tried[name], compared[name] = _Tried(model, name, turns.best), training.compared
     kept = max(tried, key=lambda name: tried[name].worth)
-    if kept == "features" or kept != names[-1]:  # otherwise it is what the model has now
+    if kept == "features" or kept != names[-1]:  # otherwise the model has these values
         tried[kept].restore(model)
         model.search()
     if kept != "features":
@@ -118,12 +118,12 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
 
 
 class _Tried:
-    """The values of a model's parameters, after the named parts were trained.
+    """The values of a model's parameters, after training of the named parts.
 
     :param evidence: The evidence of these parts.
-    :param noise: A likelihood whose parameters are those of the model's likelihood.
-    :ivar worth: The evidence, less ``log(N) / 2`` for each number that the kernels have (Schwarz
-        1978, his criterion): what explains no more than fewer numbers is not kept.
+    :param noise: A likelihood whose parameters replace those of the model's likelihood.
+    :ivar worth: The evidence minus ``log(N) / 2`` for each number in the kernels (the criterion of
+        Schwarz 1978). Of two parts with equal evidence, it prefers the one with fewer numbers.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class _Tried:
                 self._values.append((mine.unconstrained_variable, value))
 
     def restore(self, model: VecchiaSGPR) -> None:
-        """Give the model these values, and select the parts."""
+        """Assign these values to the model, and select the parts."""
         model.use(self._name)
         model.local_kernel = self._kernel
         for variable, value in self._values:
@@ -153,7 +153,7 @@ class _Tried:
 
 
 def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
-    """A model of the same rows, with noise of its own for what the features leave."""
+    """A model of the same rows with features alone, whose own noise includes what they leave."""
     if model.has_student_t_noise:
         noise = Gaussian(float(np.mean(np.var(model.arrays[1], axis=0))) or 1.0)
     else:
@@ -163,7 +163,7 @@ def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
 
 
 def _check(model: VecchiaSGPR, plan: Plan) -> None:
-    """:raises ValueError: For what a fit of neighbours has no use for."""
+    """:raises ValueError: For options that a fit of neighbours does not support."""
     if plan.checkpoint_dir is not None:
         raise ValueError(
             f"checkpoint_dir: the fit of a VecchiaSGPR cannot be resumed, found "
@@ -178,7 +178,7 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
 
 
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
-    """The shares of the mean square of Y less its mean, on a sample: see :class:`Parts`."""
+    """Shares of the mean square of Y less its mean function, on a sample: see :class:`Parts`."""
     merged, by_mean = model.ordered.merged, Samples(model, model.mean_function)
     rows, shares = model.ordered.draw(_ROWS_OF_SHARES, seed, by_mean.chances)
     nearest = model.ordered.neighbours.before(rows, model.num_neighbours)
@@ -193,16 +193,16 @@ def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
     if model.has_neighbours:
         covariance = model.local.covariance(tf.constant(given.points))
         noises = tf.constant(noise / given.noise_weights)
-        weights, log_variances = conditional_weights(covariance, tf.constant(given.known), noises)
+        weights, log_variances = conditional_weights(covariance, tf.constant(given.mask), noises)
         errors = tf.einsum("bk,bkp->bp", weights, left) * tf.exp(log_variances / 2)[:, None]
     parts = (total.residuals[:, -1], left[:, -1], errors)
     weights = shares * counts[rows]
     squares = [float(weights @ np.mean(np.square(part), axis=1)) + within for part in parts]
     first, second, third = (square / (squares[0] or 1.0) for square in squares)
-    of_noise = min(noise / (squares[0] or np.inf), third)
+    noise_share = min(noise / (squares[0] or np.inf), third)
     return {
         "features": first - second,
         "neighbours": second - third,
-        "noise": of_noise,
-        "unexplained": third - of_noise,
+        "noise": noise_share,
+        "unexplained": third - noise_share,
     }

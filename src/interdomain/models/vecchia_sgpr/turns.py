@@ -20,30 +20,30 @@ from .reweighting import expected_squares, first_weights, train_noise, weights_o
 from .samples import Samples
 
 _FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 512
-"""Rows whose conditional densities train the local kernel until neighbours have settled, and then;
-those that raise the noise before the first turn; and those of the last step. Rare rows whose
-nearest ones contradict them say how much noise there is."""
+"""Numbers of rows: two to train the local kernel, until neighbours have settled and then; one to
+raise the noise in the first turn; and the size of a batch for intervals. Rare rows that their
+nearest rows contradict determine how much noise there is."""
 
 _MOST_ENTRIES = 2**24
-"""Numbers in the covariances of these rows, at most."""
+"""The largest number of entries in the covariances of these rows."""
 
 _STEPS, _STEPS_OF_INTERVALS, _MOST_SEARCHES = 12, 6, 4
 
 _SETTLED = 1.2
-"""Neighbours are searched again where the ratio of two lengthscales has changed by more."""
+"""Neighbours are searched again if the ratio of two lengthscales has changed by a larger factor."""
 
 _PASSES = 2
-"""Passes that weigh rows of Student-t noise, in a turn."""
+"""The number of passes in a turn that weigh rows of Student-t noise."""
 
 _ENOUGH = 1e-3
-"""Nats a row: turns end when the evidence rises by less."""
+"""Nats a row: turns end if the evidence rises by less."""
 
 
 class Turns:
-    """The local kernel and the noise, on samples of rows; then neighbours, a pass and the features'
-    parameters without data; and again, until the evidence rises no more.
+    """Turns that train a model until the evidence converges: the local kernel and the noise on
+    samples of rows, then neighbours, a pass, and the features' parameters without data.
 
-    :param explained: What features and mean explain of rows X, before the first turn.
+    :param explained: A function of rows X: the values that features and mean explain at first.
     :param predict_at: See :class:`.Samples`.
     :ivar best: The highest log evidence so far.
     """
@@ -73,7 +73,7 @@ class Turns:
         self.variables = tuple(model.trainable_variables)
 
     def train(self, run: Run) -> Ending:
-        """Make the turns that are left, and leave the model at the best."""
+        """Make the remaining turns, and leave the model at the best turn."""
         model, samples = self._model, self._samples
         while True:
             self._train_local(self._seed + run.step)
@@ -102,7 +102,7 @@ class Turns:
                 return ending
 
     def _train_local(self, seed: int) -> None:
-        """Steps of the local kernel and the noise, until the metric of neighbours has settled."""
+        """Train the local kernel and the noise, until the metric of neighbours has settled."""
         training, model = self._training, self._model
         for attempt in range(_MOST_SEARCHES):
             before = model.local.lengthscales
@@ -119,7 +119,7 @@ class Turns:
         training.give()
 
     def _merge_nearby(self) -> None:
-        """Search with nearby rows merged; if these are many, train on the merged rows."""
+        """Search with nearby rows merged; if this merges rows for the first time, train again."""
         model, training = self._model, self._training
         before = len(model.ordered.merged.X)
         model.search()
@@ -129,7 +129,7 @@ class Turns:
             model.search()
 
     def _reweigh(self) -> float:
-        """Passes that weigh rows, with steps of scale and degrees of freedom; and the bound."""
+        """Make passes that weigh rows, train scale and degrees of freedom, and return the bound."""
         model = self._model
         for _ in range(_PASSES):
             squares = expected_squares(model)
@@ -142,7 +142,7 @@ class Turns:
         return _at_most(most, self._model.num_neighbours)
 
     def _train_features(self) -> float:
-        """What a pass has sums for, without data; and the evidence."""
+        """Train the parameters that need only the sums of a pass, and return the evidence."""
         model = self._model
         solve_mean(model)
         block = () if model.has_features else (model.kernel, model.inducing_variable)
@@ -154,17 +154,17 @@ class Turns:
 
 
 def _at_most(most: int, neighbours: int) -> int:
-    """A number of rows whose covariances with their neighbours fit into memory."""
+    """The number of rows, so few that covariances with their neighbours fit into memory."""
     return min(most, max(256, _MOST_ENTRIES // (neighbours + 1) ** 2))
 
 
 def fit_intervals(
     model: VecchiaSGPR, training: LocalTraining, seed: int, predict_at: Any = None
 ) -> None:
-    """Fit variances and noise to the errors of predictions of rows that are not their own
-    neighbours. Predictions have more neighbours than rows in training.
+    """Fit variances and noise to the errors of predictions of rows from their nearest other rows,
+    with as many neighbours as predictions have.
 
-    Of Gaussian noise variance and noise have one common factor, so that means stay as they are.
+    With Gaussian noise, variance and noise have one common factor, so that means stay as they are.
 
     :param predict_at: See :class:`.Samples`.
     """

@@ -19,7 +19,7 @@ from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
 
 _EARLY = 16
-"""The number of rows, for each row in the earlier part of the order."""
+"""The number of rows divided by the number of rows in the earlier part of the order."""
 
 
 class NeighbourRows:
@@ -28,9 +28,9 @@ class NeighbourRows:
     Near rows are in one batch, so that it has few neighbours, whose features are computed once.
 
     :param noise_weights: Weights w of the noise variances ``s / w`` of rows, ``[N]``.
-    :param search: Finds the neighbours, when the first batch is read.
-    :param number: How many of them a row has, at most.
-    :param which: Some of the rows; None for all.
+    :param search: The search of neighbours, which runs when the first batch is read.
+    :param number: The largest number of neighbours of a row.
+    :param which: The numbers of the rows to read; None for all rows.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class NeighbourRows:
         self._scratch: IntArray | None = None
 
     def batches(self) -> Iterator[tuple[Array, Array, IntArray, Array]]:
-        """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs; where among them the
-        neighbours of each are, and last itself, ``[B, m + 1]``, -1 for those that are missing; and
-        the noise weights ``[U]``."""
+        """Batches of B rows: X ``[U, D]`` and Y ``[U, P]`` of the rows that they need; the places
+        in X of the neighbours of each row and, last, of the row, ``[B, m + 1]``, -1 for missing
+        neighbours; and the noise weights ``[U]``."""
         order = self._search.nearby if self._which is None else self._which
         with bar_of_rows("pass", self.num_rows, progress=self._progress) as bar:
             for rows in self._cells(order):
@@ -62,8 +62,8 @@ class NeighbourRows:
                 bar.update(len(rows))
 
     def _cells(self, rows: IntArray) -> Iterator[IntArray]:
-        """Batches of the rows, each in a small box: early rows, whose neighbours are far, are by
-        themselves; and halves are split along the widest side of the box."""
+        """Batches of the rows, each in a small box. Early rows, whose neighbours are far, have
+        batches of their own. Boxes are split into halves along their widest side."""
         stop, size = int(np.max(rows, initial=-1)) + 1, self._batch_size
         while stop:
             start = stop // _EARLY if stop > size else 0
@@ -72,7 +72,7 @@ class NeighbourRows:
             stop = start
 
     def batch(self, rows: IntArray, neighbours: IntArray) -> tuple[Array, Array, IntArray, Array]:
-        """A batch of some rows ``[B]`` with given neighbours ``[B, m]``."""
+        """The batch of the given rows ``[B]`` with the given neighbours ``[B, m]``."""
         places = np.concatenate([neighbours, rows[:, None]], axis=1)
         missing = places < 0
         places = np.where(missing, rows[:, None], places)
@@ -81,8 +81,8 @@ class NeighbourRows:
         return self._X[needed], self._Y[needed], within, self._noise_weights[needed]
 
     def _distinct(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Distinct rows, in the order of ``rows``, and where each of ``rows`` is among them. Near
-        rows stay near in memory, and nothing is sorted."""
+        """The distinct rows, in the order of ``rows``, and the place of each of ``rows`` among
+        them. Near rows stay near in memory, and nothing is sorted."""
         if self._scratch is None:
             self._scratch = np.empty(len(self._X), np.int64)
         scratch = self._scratch
@@ -96,18 +96,18 @@ class NeighbourRows:
         return self.num_rows or 0
 
     def in_memory(self) -> tuple[Array, Array, IntArray, Array]:
-        """All of them in one batch."""
+        """All rows in one batch."""
         rows = np.arange(self.count())
         places = np.concatenate([self._search.before_all(self._number), rows[:, None]], axis=1)
         return self._X, self._Y, places, self._noise_weights
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NeighbourRows:
-        """The same object: rows are never changed."""
+        """This object: rows are never changed."""
         return self
 
 
 def _halves(points: Array, rows: IntArray, size: int) -> Iterator[IntArray]:
-    """Rows in boxes of ``size`` or little less, in their order within a box."""
+    """Rows in boxes of ``size`` rows or slightly fewer, in their order within a box."""
     if len(rows) <= size:
         if len(rows):
             yield rows
@@ -122,17 +122,17 @@ def _halves(points: Array, rows: IntArray, size: int) -> Iterator[IntArray]:
 
 
 class WhitenedFeatures(Features):
-    """The features of rows, whitened by what the neighbours say of them.
+    """The features of rows, whitened by their neighbours.
 
-    With the weights of :func:`.conditional_weights`, a row has the features ``psi = sum_j w_j
-    phi_j`` and the targets ``sum_j w_j t_j`` over its neighbours and itself, both of noise of
-    variance one, independent of all others. What follows is regression on these rows.
+    With the weights w of :func:`.conditional_weights`, a row has the features ``psi = sum_j w_j
+    phi_j`` and the targets ``sum_j w_j t_j``, over its neighbours and itself. The noise has
+    variance one, and is independent of the noise of other rows: regression applies to such rows.
 
-    They depend on the parameters of the local kernel and on the noise variance, too. The sums have
-    one more entry, "log_variances": the sum of ``log 2 pi d``.
+    The features also depend on the parameters of the local kernel and on the noise variance. The
+    sums have one more entry, "log_variances": the sum of ``log 2 pi d``.
 
-    :param arguments: Those of :class:`Features`.
-    :param num_neighbours: How many neighbours rows have, at most.
+    :param arguments: The arguments of :class:`Features`.
+    :param num_neighbours: The largest number of neighbours of a row.
     """
 
     sums: WhitenedSums
@@ -163,7 +163,7 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     def _make_sums(self) -> WhitenedSums:
-        """Whitened rows have dense features, unless their structure says more."""
+        """The sums of whitened rows, dense unless the structure of the features has its own."""
         structure = structure_of(self.inducing_variable, self.kernel)
         sums: Any = structure and structure.whitened_sums(self, self.weights)
         return sums or WhitenedSums(self, self.weights)
@@ -171,8 +171,8 @@ class WhitenedFeatures(Features):
     def weights(
         self, X: tf.Tensor, places: tf.Tensor, noise_weights: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
-        themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing.
+        """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours and, last,
+        themselves are at ``places`` of X ``[U, D]``; and the places, 0 for missing neighbours.
 
         :param noise_weights: The noise weights of the rows X, ``[U]``.
         """

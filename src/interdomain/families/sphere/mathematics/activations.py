@@ -38,11 +38,11 @@ class Activation(abc.ABC):
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
         """The coefficients of ``degrees``, ``[len(degrees)]``; zero for degrees that it lacks."""
-        return np.asarray(_kept(self, dimension, max(degrees, default=0))[list(degrees)])
+        return np.asarray(_coefficients(self, dimension, max(degrees, default=0))[list(degrees)])
 
 
 @lru_cache(maxsize=64)
-def _kept(activation: Activation, dimension: int, max_degree: int) -> Array:
+def _coefficients(activation: Activation, dimension: int, max_degree: int) -> Array:
     """The coefficients of an activation up to a degree, computed once."""
     return activation._computed(dimension, max_degree)
 
@@ -126,7 +126,7 @@ class FunctionActivation(Activation):
         return self.function(t)
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        return tuple(np.flatnonzero(_kept(self, dimension, max_degree)).tolist())
+        return tuple(np.flatnonzero(_coefficients(self, dimension, max_degree)).tolist())
 
     def _computed(self, dimension: int, max_degree: int) -> Array:
         t, matrix = funk_hecke_rule(dimension, max_degree, (0.0,))

@@ -114,9 +114,9 @@ def fourier_series(
         coefficients[is_odd, 1:] = -scipy.fft.dst(along[is_odd, 1:-1], type=1) / number
     kept = np.abs(coefficients) > _NEGLIGIBLE * np.abs(coefficients).max()
     features, frequencies = np.nonzero(kept)
-    of_latitude = np.where(frequencies > 0, 2 * frequencies - 1 + is_odd[features], 0)
-    of_longitude = np.where(orders > 0, 2 * orders - 1 + is_sine, 0)[features]
-    both = np.stack([of_latitude, of_longitude], axis=1)
+    latitude_functions = np.where(frequencies > 0, 2 * frequencies - 1 + is_odd[features], 0)
+    longitude_functions = np.where(orders > 0, 2 * orders - 1 + is_sine, 0)[features]
+    both = np.stack([latitude_functions, longitude_functions], axis=1)
     functions, waves = np.unique(both, axis=0, return_inverse=True)
     entries, shape = (features, waves.reshape(-1)), (len(orders), len(functions))
     combined = scipy.sparse.csr_array((coefficients[kept], entries), shape)

@@ -163,13 +163,13 @@ def _multiply(
         if plan.order is not None:
             upstream = tf.math.unsorted_segment_sum(upstream, plan.order, sum(plan.counts))
         parts = tf.split(upstream, plan.counts, axis=0)
-        of_factors = tf.zeros_like(factors)
+        factor_gradient = tf.zeros_like(factors)
         for number in range(len(plan.rounds), 0, -1):
             rows, rests = plan.rounds[number - 1]
             part, before, sums = parts[number], rounds[number - 1], tf.math.unsorted_segment_sum
-            of_factors += sums(part * _rest(before, rests), rows, factors.shape[0])
+            factor_gradient += sums(part * _rest(before, rests), rows, factors.shape[0])
             parts[number - 1] += sums(part * tf.gather(factors, rows), rests, before.shape[0])
-        return of_factors, parts[0]
+        return factor_gradient, parts[0]
 
     return harmonics, gradient
 

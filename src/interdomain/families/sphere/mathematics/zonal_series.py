@@ -110,7 +110,7 @@ def _inner_products(
     return _over_levels(add, sums, t, dimension, count, weights.shape[0]).stack()
 
 
-def of_pairs(
+def zonal_matrix(
     zonal: Callable[..., tf.Tensor],
     first: tuple[tf.Tensor, tf.Tensor],
     second: tuple[tf.Tensor, tf.Tensor] | None = None,
