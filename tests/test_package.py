@@ -20,6 +20,8 @@ from interdomain.models.rows_model import RowsModel
 from interdomain.sums.protocol import Sums
 from tests.workers import UNCHECKED
 
+ROOT = Path(__file__).parents[1]
+
 # GPflow is imported first, so that what TensorFlow and GPflow do to the process is not counted.
 IMPORT = f"""{UNCHECKED}
 import gpflow, os, sys
@@ -62,6 +64,20 @@ def test_import_prints_and_changes_nothing() -> None:
     assert process.returncode == 0, process.stderr
     for text in (process.stdout, process.stderr):
         assert text.split("imported\n")[1] == ""
+
+
+def test_links_of_the_description_follow_the_url_of_the_repository() -> None:
+    """tools/metadata.py makes README's relative links absolute once there is a URL."""
+    pytest.importorskip("hatchling")
+    from tools.metadata import absolute_links
+
+    text = (ROOT / "README.md").read_text()
+    found = re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)
+    absolute = absolute_links(text, "https://example.org/project")
+    assert len(found) > 10 and not re.search(r"\]\((?!https?:|#)", absolute)
+    for link in found:
+        way = "raw" if link.endswith(".png") else "blob"
+        assert f"](https://example.org/project/{way}/main/{link})" in absolute
 
 
 def test_version_is_that_of_the_distribution() -> None:

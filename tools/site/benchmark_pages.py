@@ -78,7 +78,7 @@ def page(kind: type[Benchmark], note: str | None) -> str:
         questions().get(name, ""),
         f"```\npython -m {command_of(kind)}\n```",
         "## Results",
-        *(f"![What {name} has drawn](images/{path.name})" for path in pictures(name)),
+        *(f"![Results of {name}: {path.stem}](images/{path.name})" for path in pictures(name)),
         f"```{{rst-class}} scrolls\n```\n\n{table(kind())}",
     ]
     if note:
