@@ -198,7 +198,7 @@ def test_rows_with_levels_keep_coming() -> None:
     with pytest.raises(ValueError, match="X must have levels of the first rows in columns"):
         found.partial_fit([[0.5, 0.5, 77]], [1.0])
     points = regressor("points").fit(X[:60], Y[:60])
-    with pytest.raises(ValueError, match="model must keep sums over rows or neighbours.*SVGP"):
+    with pytest.raises(ValueError, match="model must be one to which rows can be added.*SVGP"):
         points.partial_fit(X[:3], Y[:3])
 
 

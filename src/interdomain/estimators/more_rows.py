@@ -46,9 +46,9 @@ def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
         model.data = tuple(tf.concat(pair, axis=0) for pair in pairs)
     else:
         raise ValueError(
-            "model must keep sums over rows or neighbours, to which rows can be added, found a "
-            f"{type(model).__name__}; call partial_fit first with 'auto' or 'neighbours', or, "
-            "for Gaussian noise, 'waves', 'splines', 'harmonics' or 'effects'."
+            f"model must be one to which rows can be added, found a {type(model).__name__}; "
+            "call partial_fit first with 'auto' or 'neighbours', or, for Gaussian noise, 'waves', "
+            "'splines', 'harmonics' or 'effects'."
         )
     fit(model)
     return model

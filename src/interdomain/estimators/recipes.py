@@ -111,7 +111,7 @@ def patches(
 def waves(
     data: Data, num_inducing: int, likelihood: Likelihood | None = None, box: Any = None
 ) -> GPModel:
-    """Fourier features of a box, for one to three columns; O(N M^2), once."""
+    """Fourier features of a box, for one to three columns; O(N) once, then O(M^3) a step."""
     X = data[0] if box is None else np.array(box)
     base = Matern32(lengthscales=np.full(X.shape[1], 0.3))
     kernel = idm.kernels.Periodized.from_data(base, X, margin=2)
@@ -217,7 +217,8 @@ def globe_neighbours(data: Data, likelihood: Likelihood | None = None) -> GPMode
 
 
 def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None = None) -> GPModel:
-    """Harmonics of the globe, without a seam at the date line or the poles; O(N M^2), once."""
+    """Harmonics of the globe, without a seam at the date line or the poles; O(N) once, then O(M^3)
+    a step."""
     globe = idm.kernels.GlobeMatern52()
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
     return sums_over_rows(data, globe, features, likelihood)
