@@ -2,7 +2,7 @@
 
 :class:`SphericalMatern52` and the other kernels on the sphere have a smoothness and a lengthscale;
 :class:`ArcCosine` behaves like a neural network, and :class:`ZonalKernel` is the base class of your
-own kernels there. :class:`Periodized` makes a stationary kernel periodic. :class:`Invariant` has
+own zonal kernels. :class:`Periodized` makes a stationary kernel periodic. :class:`Invariant` has
 functions that transformations of the inputs do not change; :class:`HarmonicKernel` splits a kernel
 that is invariant. :class:`HarmonizableMixture` has frequencies that vary with place, and
 :class:`SpectralMixture` the same frequencies everywhere. :class:`TwoScales` has two lengthscales.

@@ -229,8 +229,8 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return None
 
     def is_subset_of(self, others: Any) -> bool:
-        """Whether all of these features are features of ``others``, an object of the same class. By
-        default False, also if it is not known."""
+        """Whether all of these features are features of ``others``, an object of the same class.
+        The default is False, which also stands for unknown."""
         return False
 
 

@@ -44,8 +44,8 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     wave has one factor for each column: ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) /
     P)`` or the sine, with ``P = upper - lower``. Then ``Kuf = phi_m(x)``, which **depends on no
     parameter of the kernel**. Kuu is diagonal, ``1 / S(2 pi j / P)``, with S the spectral density
-    of the base kernel. ``gpflow.models.SVGP`` factorises nothing; ``gpflow.models.SGPR`` factorises
-    every Kuu. :class:`interdomain.models.StructuredSGPR` trains all parameters after one pass.
+    of the base kernel. ``gpflow.models.SGPR`` factorises Kuu, ``gpflow.models.SVGP`` does not.
+    :class:`interdomain.models.StructuredSGPR` trains all parameters after one pass over the data.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[1000, 2])
