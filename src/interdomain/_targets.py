@@ -77,7 +77,7 @@ def _numbered(Y: Array, number: Any, what: str) -> str | None:
 
 
 def check_targets(likelihood: Likelihood, Y: Array) -> None:
-    """:raises ValueError: If the likelihood does not support the targets."""
+    """Check that the likelihood supports the targets; a ValueError otherwise."""
     Y = np.asarray(Y, np.float64)
     wanted = _wanted(likelihood, Y)
     if wanted is not None:
@@ -108,11 +108,8 @@ def _columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int 
 def check_number_of_targets(
     likelihood: Likelihood, num_latents: int | None, num_columns: int
 ) -> None:
-    """:param num_latents: The number of latent GPs; None if it is not known.
-    :param num_columns: The number of columns of Y.
-    :raises ValueError: If the likelihood requires another number of latent GPs, or another number
-        of columns of Y.
-    """
+    """Check that the likelihood supports the number of latent GPs (None if unknown) and the number
+    of columns of Y; a ValueError otherwise."""
     kind, size = type(likelihood).__name__, likelihood.latent_dim
     if size is not None and num_latents not in (None, size):
         raise ValueError(

@@ -138,32 +138,32 @@ def fit(
     resumes without its memory of the curvature, and reaches the same optimum by another path.
     Chosen features are not stored: the same features are chosen again.
 
-    :param model: a model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
+    :param model: A model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
         model that holds its data. Each minibatch is converted separately, so that memory-mapped
         arrays stay in their files: X to ``gpflow.default_float()``, Y to the likelihood's type. NaN
         in Y is allowed only for your own likelihood, if it leaves out missing values and has an
         attribute ``allow_nan = True``. A Dataset is used as given: batch it, and shuffle it with a
         seed. A Dataset that ends starts again.
-    :param steps: the number of updates, or the largest number of L-BFGS iterations; 1000 by
+    :param steps: The number of updates, or the largest number of L-BFGS iterations; 1000 by
         default. For a DualSVGP the number of passes (20), for a VecchiaSGPR of turns (8). Steps are
         counted from the first run: a fit that is resumed at step 400 does 600 more.
-    :param batch_size: the number of rows of a minibatch; None for all rows at every step. Rows are
+    :param batch_size: The number of rows of a minibatch; None for all rows at every step. Rows are
         drawn without replacement from arrays, in an order that depends only on the seed and the
         epoch. The last ``N % batch_size`` rows of the order are skipped.
-    :param optimizer: the learning rate of Adam, 0.01 by default; an instance of a tf_keras or Keras
+    :param optimizer: The learning rate of Adam, 0.01 by default; an instance of a tf_keras or Keras
         3 optimizer, which updates everything; or ``gpflow.optimizers.NaturalGradient(size)``, which
         updates q, while Adam updates the rest. The size in (0, 1] may also be a function (or a
         tf_keras schedule) of the number of previous steps. A pair gives the NaturalGradient, or
         None, and the optimizer of everything else. A rate alone implies natural gradients if q is
         trainable and each column of Y has one latent GP (``Softmax`` has several).
-    :param num_inducing: the largest number M of features to choose; None keeps the given features.
-    :param callbacks: a function, or a list of functions: called as ``callback(step, model)`` every
+    :param num_inducing: The largest number M of features to choose; None keeps the given features.
+    :param callbacks: A function, or a list of functions: called as ``callback(step, model)`` every
         ``every`` steps and at the end. If a callback returns a mapping from names to numbers, it is
         shown on the progress bar and kept in the result. If it raises
         :class:`~interdomain.training.StopFit`, the fit ends after this step, on all workers of a
         strategy. A callback should not change the model.
-    :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
+    :param checkpoint_dir: A folder for checkpoints, which are written at the start, every ``every``
         steps and at the end; the last three are kept. If the folder holds checkpoints of this fit,
         the fit resumes from the newest readable one. Checkpoints of other rows, or of a model with
         another kernel, likelihood, mean function or features, are refused. A checkpoint is written
@@ -172,8 +172,8 @@ def fit(
         VecchiaSGPR refuses a folder, because a checkpoint cannot hold the samples, searches and
         sums of a turn. A second fit starts at the present parameters, and the fitted model can be
         saved.
-    :param progress: show a progress bar with the running ELBO on the standard error stream.
-    :param options: rarely changed settings, by name:
+    :param progress: Show a progress bar with the running ELBO on the standard error stream.
+    :param options: Rarely changed settings, by name:
 
         ``every``: the number of steps between two calls of the callbacks, and two checkpoints; 100
         by default, 1 for a DualSVGP or a VecchiaSGPR.
@@ -206,14 +206,14 @@ def fit(
         of a VecchiaSGPR are at its own place, or its degrees look like radians. If the checkpoint
         is of a finished fit. If a DualSVGP has not converged after its steps (two or more), or has
         stalled.
-    :raises ValueError: for arguments that are wrong or do not go together: the message names the
+    :raises ValueError: For arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. Also for minibatches if ``num_data`` of
         the model is None or differs from the number of rows, because the ELBO would be scaled
         wrongly; and if ``checkpoint_dir`` is of another fit or has no readable checkpoint.
-    :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
-    :raises tf.errors.OpError: when another worker of the strategy ends or cannot be reached.
+    :raises OSError: When a checkpoint cannot be written; the last good one is unchanged.
+    :raises tf.errors.OpError: When another worker of the strategy ends or cannot be reached.
         TensorFlow's error names it; start all workers again.
-    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite;
+    :raises NonFiniteError: When the loss, a gradient or an updated parameter is NaN or infinite;
         the error says which parameters the model then has. A line search of L-BFGS rejects such a
         point and tries a nearer one (``FitResult.message`` counts the rejections). L-BFGS raises
         the error only if it starts at such a point, or finds no better point without a NaN.

@@ -1,11 +1,11 @@
 """Kernels for inter-domain inducing variables: the import path of all public kernels.
 
-:class:`ArcCosine` suits functions that behave like neural networks. The stationary kernels of the
-sphere have a smoothness and a lengthscale. :class:`ZonalKernel` is the base class of your own.
-:class:`HarmonicKernel` splits a kernel that is invariant to some transformations. Functions of
-:class:`Invariant` do not change if their inputs are transformed. :class:`HarmonizableMixture` suits
-patterns whose frequencies vary with place, and :class:`SpectralMixture` those with the same
-frequencies everywhere. :class:`TwoScales` is rough nearby and smooth over longer distances.
+:class:`SphericalMatern52` and the other kernels on the sphere have a smoothness and a lengthscale;
+:class:`ArcCosine` behaves like a neural network, and :class:`ZonalKernel` is the base class of your
+own zonal kernels. :class:`Periodized` makes a stationary kernel periodic. :class:`Invariant` has
+functions that transformations of the inputs do not change; :class:`HarmonicKernel` splits a kernel
+that is invariant. :class:`HarmonizableMixture` has frequencies that vary with place, and
+:class:`SpectralMixture` the same frequencies everywhere. :class:`TwoScales` has two lengthscales.
 :class:`SetKernel` is the base class of kernels that sum over points (patches, orbits).
 :class:`FiniteRank` is the part of a kernel that a set of features explains.
 """

@@ -51,7 +51,7 @@ def predict_in_batches(
 
     Results that do not depend on the rows (the cache of the posterior, the compiled function) are
     computed once. Only a batch and the predictions are in memory. Models of GPflow and of this
-    library keep these results for the next call, until anything in the model changes.
+    library keep these results for the next call, until a setting or a parameter changes.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -131,8 +131,8 @@ def predict_in_batches(
 def _check_batch(
     batch: Sequence[Any], start: int, likelihood: Likelihood | None, kernel: Any
 ) -> None:
-    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot use. The
-    first row of the batch has the number ``start``."""
+    """Check that predictions can use the rows (X, or X and Y) of a batch, whose first row has the
+    number ``start``; a ValueError otherwise."""
     X, *targets = batch
     missing = takes_missing(likelihood)
     filled = [np.where(np.isnan(Y), 0, Y) if missing else Y for Y in targets]

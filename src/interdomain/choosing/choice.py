@@ -1,4 +1,4 @@
-"""The choice of a model's features on some rows, in turn with training of the input scales."""
+"""The choice of a model's features on some rows, which alternates with training of input scales."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.finite_rank import block_of
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
 _ROWS, _MOST_HELD_OUT = 20_000, 2_000
-"""The largest number of rows that choose features, and of held-out rows among them."""
+"""The largest number of rows of the sample for the choice, and of its held-out rows."""
 
 _BEGINNING = 50
 """The number of features of largest prior variance with which a pursuit starts. At most half of the
@@ -46,10 +46,10 @@ rows are then too few for the choice."""
 class Choice:
     """A report of how :func:`interdomain.fit` chose features, on a random sample of rows.
 
-    :ivar turns: the mean log density of held-out rows: of the given model with trained parameters,
-        and with a few chosen features and all parameters trained with them. The second model is
-        used, unless its density is lower by 0.02 or more.
-    :ivar pursuit: the choice of the final features, with the input scales of that model.
+    :ivar turns: The mean log density of held-out rows under two models: the given model with
+        trained parameters; and a few chosen features, with all parameters trained with them. The
+        second model is used, unless its density is lower by 0.02 or more.
+    :ivar pursuit: The choice of the final features, with the input scales of the used model.
     """
 
     turns: tuple[float, float]
@@ -75,14 +75,14 @@ def choose_features(
 ) -> tuple[Choice, tuple[str, ...], Any]:
     """Train the input scales, and replace the model's features by chosen features.
 
-    :param model: a model with a few features of an orthogonal dictionary to start from.
-    :param make: makes a model of sampled rows that shares the parameters of ``model``.
-    :param train: trains all parameters of a model made by ``make`` for a number of steps.
-    :param refit: like ``train``, between the rounds of a pursuit; None for no training there.
-    :param growth: the factor by which the number of features grows in a round of the final choice.
-    :return: the report; the names of the feature parameters that are now frozen; and the model of
+    :param model: A model with a few features of an orthogonal dictionary to start from.
+    :param make: Makes a model of sampled rows that shares the parameters of ``model``.
+    :param train: Trains all parameters of a model made by ``make`` for a number of steps.
+    :param refit: Like ``train``, between the rounds of a pursuit; None for no training there.
+    :param growth: The factor by which the number of features grows in a round of the final choice.
+    :return: The report; the names of the feature parameters that are now frozen; and the model of
         sampled rows that has the chosen features.
-    :raises ValueError: if the features belong to no dictionary, or the model has no rows.
+    :raises ValueError: If the features belong to no dictionary, or the model has no rows.
     """
     rows = model.draw(_ROWS, seed=seed)
     order = np.random.default_rng(seed).permutation(len(rows[0]))

@@ -33,10 +33,10 @@ _POOL_ROWS = 2_000
 class PursuitRound:
     """One round of the choice of features.
 
-    :ivar num_inducing: the number M of features after the round.
-    :ivar num_candidates: the number of candidate features; 0 for the model before the first round,
+    :ivar num_inducing: The number M of features after the round.
+    :ivar num_candidates: The number of candidate features; 0 for the model before the first round,
         and for a last round that adds features of largest prior variance.
-    :ivar elbo: the bound of the model with these features.
+    :ivar elbo: The bound of the model with these features.
     """
 
     num_inducing: int
@@ -48,10 +48,10 @@ class PursuitRound:
 class Pursuit:
     """A report of how matching pursuit chose features.
 
-    :ivar rounds: the rounds; the first entry is the model before the pursuit.
-    :ivar best: the index of the round whose features and parameters the model has.
-    :ivar atoms: the atoms of its features, ``[A, k]``: chains of degrees, or frequencies.
-    :ivar reason: why the pursuit ended. "num_inducing": there is no room for more features.
+    :ivar rounds: The rounds; the first entry is the model before the pursuit.
+    :ivar best: The index of the round whose features and parameters the model has.
+    :ivar atoms: The atoms of its features, ``[A, k]``: chains of degrees, or frequencies.
+    :ivar reason: Why the pursuit ended. "num_inducing": there is no room for more features.
         "candidates": there are no more candidates. "elbo": the bound did not rise, or no feature
         would raise it by ``least_gain``. "few": the last round found too few features that are
         worth adding.
@@ -100,19 +100,19 @@ def pursue(
     features define the model, and few rows can be overfitted. ``least_gain``, ``fill`` and held-out
     rows (:mod:`.choice`) limit overfitting.
 
-    :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
+    :param model: A regression model or one with sites, with the methods ``draw``, ``elbo``,
         ``residuals``, ``whitened_mean`` and ``replace_features``.
-    :param num_inducing: the largest number M of features.
-    :param train: trains the model after each round.
-    :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
-    :param least_gain: the least number of nats by which a feature must raise the bound. Among many
+    :param num_inducing: The largest number M of features.
+    :param train: Trains the model after each round.
+    :param max_candidates: The largest number of candidates by prior variance, and of neighbours.
+    :param least_gain: The least number of nats by which a feature must raise the bound. Among many
         candidates some fit the noise.
-    :param fill: whether to add features of largest prior variance until ``num_inducing`` is
+    :param fill: Whether to add features of largest prior variance until ``num_inducing`` is
         reached. A prior that consists of the features needs them: with only the features that fit y
         best, its predictions are overconfident.
-    :param least_share: the pursuit ends after a round that adds less than this share of the
+    :param least_share: The pursuit ends after a round that adds less than this share of the
         features that the round wanted.
-    :raises ValueError: if the features belong to no dictionary, or the model has no rows.
+    :raises ValueError: If the features belong to no dictionary, or the model has no rows.
     """
     dictionary, X = arranged_dictionary(model)
     pool = dictionary.likeliest(X, max(max_candidates, num_inducing))

@@ -157,7 +157,7 @@ def scaled_parts(kernel: Kernel) -> list[Kernel]:
 
 
 def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
-    """:raises ValueError: If rows ``[..., D]`` cannot be inputs of the kernel."""
+    """Check that rows ``[..., D]`` can be inputs of the kernel; a ValueError otherwise."""
     check_squares(name, X, gpflow.default_float())
     for part in scaled_parts(kernel):
         if hasattr(part, "validate_rows"):
@@ -165,7 +165,7 @@ def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
 
 
 def parts_that_warn(kernel: Kernel | None) -> list[Any]:
-    """The parts of a kernel that warn of rows for which they have no data. Their method
-    ``warn_of_rows(X)`` warns, which a graph cannot do, and returns whether it warned."""
+    """The parts of a kernel with a method ``warn_of_rows(X)``, such as kernels of groups. The
+    method warns of rows without data, which a graph cannot do, and returns whether it warned."""
     parts = () if not isinstance(kernel, Kernel) else (kernel, *kernel.submodules)
     return [part for part in parts if hasattr(part, "warn_of_rows")]

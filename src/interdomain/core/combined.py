@@ -20,7 +20,7 @@ from .pairs import Kuf_in_domain, boxed_parts, num_columns_of_any
 
 
 class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
-    """Base class of inducing variables that combine the features of a list of pairs."""
+    """Base class of inducing variables that combine the features of several inducing variables."""
 
     @abc.abstractmethod
     def pairs(self, kernel: Any) -> list[Block]:
@@ -45,7 +45,7 @@ class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
         return num_columns_of_any(self.pairs(kernel))
 
     def parts(self, kernel: Any) -> list[Block]:
-        """The parts of all pairs; a row is outside of the domain if it is outside of any part's."""
+        """The parts of all pairs. A row must be inside the domain of every part."""
         return [part for pair in self.pairs(kernel) for part in boxed_parts(*pair)]
 
 
@@ -83,7 +83,7 @@ class SharedIndependentInducingVariables(
 ):
     """One inducing variable that all latent GPs of a multi-output kernel share.
 
-    The structure is kept, unlike in GPflow's class of this name. The kernel is a
+    Kuu keeps its structure, unlike in GPflow's class of this name. The kernel is a
     ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``.
     Models also accept the inducing variable itself, without this wrapper, with the same meaning.
     The wrapper is needed if GPflow calls ``Kuu`` and ``Kuf`` for several outputs.
@@ -102,9 +102,9 @@ class SeparateIndependentInducingVariables(
 ):
     """A separate inducing variable for each latent GP of a multi-output kernel.
 
-    The structure is kept, unlike in GPflow's class of this name. The sizes may differ. GPflow's
-    models have one ``q_mu`` for all latent GPs, with as many rows as the largest entry. A latent GP
-    with fewer variables uses the first rows of its column, and the other rows have no effect.
+    Kuu keeps its structure, unlike in GPflow's class of this name. The entries may have different
+    sizes. GPflow's models have one ``q_mu`` for all latent GPs, with as many rows as the largest
+    entry. A latent GP with fewer variables uses the first rows of its column of ``q_mu``.
 
     :param inducing_variable_list: One inducing variable for each latent GP of the kernel, in order.
         If latent GPs share an inducing variable (the same object) and a kernel, they also share its

@@ -87,7 +87,7 @@ def Kuf_finite_rank_points(
 
 @Kvu.register(InducingVariables, InducingVariables, Kernel)
 def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel) -> NoReturn:
-    """:raises ValueError: Always, because families register the pairs that have a covariance."""
+    """Raise a ValueError, because families register all pairs that have a covariance."""
     raise ValueError(
         f"iv_v, iv_u: there is no covariance between {type(iv_v).__name__} and "
         f"{type(iv_u).__name__} under {type(kernel).__name__}; use InducingPoints for one of them."

@@ -25,7 +25,7 @@ class DecomposedKernel(WholeRows, metaclass=abc.ABCMeta):
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
-        """The parts, which share this kernel's parameters; each part selects its columns of X."""
+        """The kernels k_t, which share this kernel's parameters; each selects its columns of X."""
 
     @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
@@ -52,7 +52,7 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     @property
     @abc.abstractmethod
     def inducing_variables(self) -> Sequence[InducingVariables | None]:
-        """One block per summand, in the order of ``kernel.kernels``; None for summands without."""
+        """One block per summand, in the order of ``kernel.kernels``; None for no block."""
 
 
 def summands(kernel: Kernel) -> Sequence[Kernel]:

@@ -1,4 +1,4 @@
-"""The diagonal of a kernel as a sum of products: a factor of the parameters times a row's value."""
+"""The diagonal of a kernel as a sum of products: a function of parameters times one of the row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 from .columns import WholeRows, kernel_method
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
-"""A function from rows ``[N, D]`` to values ``[N]``, and one that returns their scalar factor."""
+"""A function from rows ``[N, D]`` to values ``[N]``, and a function that returns their factor."""
 
 
 class UniformVariance(WholeRows, metaclass=abc.ABCMeta):

@@ -135,8 +135,8 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return with_jitter(self.Kuu(kernel).to_dense(), jitter, relative=self.relative_jitter)
 
     def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """Kuf at rows that are inside the :meth:`domain`, ``[M, N]``. Override it to skip work, and
-        parameters, that matter only for rows outside."""
+        """Kuf at rows that are inside the :meth:`domain`, ``[M, N]``. Override it to skip checks
+        and computations that only rows outside require."""
         return self.Kuf(kernel, X)
 
     def sums(
@@ -203,7 +203,7 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return None
 
     def parts(self, kernel: Any) -> list[Block]:
-        """The pairs that may each have a domain, for some columns of X; by default this pair."""
+        """The inducing variables with kernels that may have a domain each; by default one pair."""
         return [(self, kernel)]
 
     def num_columns(self, kernel: Any) -> int | None:
@@ -213,7 +213,7 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return num_columns(kernel, getattr(kernel, "input_dim", None))
 
     def block_batches(self, kernel: Any) -> list[BlockBatch] | None:
-        """The independent blocks, in batches of blocks computed together; None for one block."""
+        """The independent blocks of u, in batches computed together; None for a single block."""
         return None
 
     def settings_of(self, kernel: Kernel) -> Any:
@@ -229,8 +229,8 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return None
 
     def is_subset_of(self, others: Any) -> bool:
-        """Whether all of these features are features of ``others``, an object of the same class; by
-        default False, for unknown."""
+        """Whether all of these features are features of ``others``, an object of the same class.
+        The default is False, which also stands for unknown."""
         return False
 
 

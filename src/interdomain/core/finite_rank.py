@@ -30,9 +30,8 @@ class FiniteRank(WholeRows):
 
     With spherical harmonics up to some degree it seems to be the model of the experiments of
     Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
-    Any kernel and inducing variable with covariances can be used: box features
-    (:class:`~interdomain.inducing_variables.BoxFourierFeatures`), points, activation features,
-    patches. If Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models need no
+    Any kernel and inducing variable with covariances can be used, such as harmonics, box features,
+    points or patches. If Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models need no
     factorisation of Kuu; ``gpflow.models.SGPR`` factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
@@ -44,10 +43,10 @@ class FiniteRank(WholeRows):
     >>> bool(prior(X, full_cov=False) < kernel(X, full_cov=False))
     True
 
-    The inducing variable of a model must be this kernel's own, or contain some of its features
-    (harmonics of fewer degrees, fewer frequencies). ``gpflow.inducing_variables.InducingPoints``
-    may be at any points. GPflow's kernels of several outputs can wrap a FiniteRank like any other
-    kernel. For a sum of kernels, make a FiniteRank of each summand.
+    A model must have this kernel's ``inducing_variable``, or some of its features (harmonics of
+    fewer degrees, fewer frequencies). ``gpflow.inducing_variables.InducingPoints`` may be at any
+    points. GPflow's kernels of several outputs can wrap a FiniteRank like any other kernel. For a
+    sum of kernels, make a FiniteRank of each summand.
 
     :param kernel: The kernel of the features: any kernel of one output. The FiniteRank has its
         parameters, and its ``active_dims`` select the columns.
@@ -105,7 +104,7 @@ class FiniteRank(WholeRows):
         return features.explained_terms(kernel)
 
     def scaled_parts(self) -> list[Kernel]:
-        """The scaled parts of the kernel of the features."""
+        """The parts of the features' kernel that divide columns of X by a lengthscale."""
         return scaled_parts(self.kernel)
 
     def base_for(self, inducing_variable: InducingVariables) -> Kernel:
@@ -125,7 +124,7 @@ class FiniteRank(WholeRows):
 
 
 def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> None:
-    """:raises ValueError: If neither the family nor GPflow's ``Kuf`` defines a covariance."""
+    """Check that the family or GPflow's ``Kuf`` defines a covariance; a ValueError otherwise."""
     kinds = type(inducing_variable), type(kernel), object
     covariance = Kuf.dispatch(*kinds)
     if isinstance(inducing_variable, InterDomainInducingVariables):
@@ -139,7 +138,7 @@ def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> No
 
 
 def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel) -> None:
-    """:raises ValueError: If the family does not support the kernel; the message has a remedy."""
+    """Check that the family supports the kernel; otherwise a ValueError that names a remedy."""
     if isinstance(kernel, inducing_variable.kernels):
         return
     name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
@@ -172,8 +171,8 @@ def base_of(kernel: Kernel) -> Kernel:
 
 
 def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
-    """Whether the inducing variable has all features of a kernel of finite rank, or each block of a
-    sum those of its summand. Then the features explain everything: ``Kff = Kfu Kuu^{-1} Kuf``."""
+    """Whether the inducing variable has all features of a finite-rank kernel; for a sum, whether
+    each block has all features of its summand. Then ``Kff = Kfu Kuu^{-1} Kuf``."""
     if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
         blocks = inducing_variable.inducing_variables
         return len(blocks) == len(kernel.kernels) and all(map(is_complete, blocks, kernel.kernels))
@@ -186,6 +185,6 @@ def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> 
 
 
 def block_of(dictionary: Dictionary, atoms: IntArray) -> Block:
-    """Some atoms of a dictionary and its kernel, which is their FiniteRank if the prior was one."""
+    """Some atoms of a dictionary, and their kernel: a FiniteRank if the dictionary's prior is."""
     features, kernel = dictionary.features(atoms)
     return features, FiniteRank(kernel, features) if dictionary.finite_rank else kernel

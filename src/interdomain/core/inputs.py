@@ -25,7 +25,7 @@ _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentEr
 
 
 def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
-    """The number of columns of X of the first latent GP that has one; None if none has one."""
+    """The number of columns of X for the first latent GP that determines it; None if none does."""
     return num_columns_of_any(
         (inducing_variable, group.kernel)
         for group in latents
@@ -50,8 +50,8 @@ def num_columns_of_model(model: Any) -> int | None:
 
 
 def check_inputs(model: Any, num_columns: int) -> None:
-    """:raises ValueError: If a model's or layer's kernel and inducing variable do not fit each
-    other or inputs with this number of columns."""
+    """Check that the kernel and the inducing variable of a model or layer fit each other, and
+    inputs with this number of columns; a ValueError otherwise."""
     kernel = getattr(model, "kernel", None)
     if not isinstance(kernel, gpflow.kernels.Kernel):
         return
@@ -92,6 +92,6 @@ def check_parts(
 
 
 def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
-    """:raises ValueError: If the argument is not an inducing variable."""
+    """Check that the argument is an inducing variable; a ValueError otherwise."""
     remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
     instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)

@@ -15,7 +15,7 @@ _PLAIN = (bool, int, float, str, slice, np.generic)
 
 
 class _Kept:
-    """The last objects that were built, by name, with their keys. Copies and pickles have none."""
+    """The objects that :func:`build_once` built, by name, with keys. Copies of it are empty."""
 
     def __init__(self, state: tuple[Any, ...] = ()) -> None:
         self.state, self.built = state, dict[str, tuple[Any, Any]]()
@@ -52,8 +52,8 @@ class Values:
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:
-    """The constants of a model's graphs: its modules, their attributes, and what is trainable.
-    Arrays that are changed in place are not noticed."""
+    """The constants of a model's graphs: its modules, their attributes, and which parameters are
+    trainable. Changes of arrays in place are not noticed."""
     parts: list[Any] = [gpflow.config.config()]
     for module in (model, *model.submodules):
         parts.append(module)

@@ -46,7 +46,7 @@ For order 2, P is ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
 
 
 def validate_one_lengthscale(kernel: Stationary, remedy: str) -> None:
-    """:raises ValueError: If the kernel has several lengthscales."""
+    """Check that the kernel has a single lengthscale; a ValueError otherwise."""
     if kernel.lengthscales.shape.rank:
         rule = "be one number"
         raise refusal("kernel.lengthscales", rule, f"shape {kernel.lengthscales.shape}", remedy)

@@ -51,9 +51,9 @@ class RegisteredPairs(InterDomainInducingVariables):
 
 
 def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
-    """The kernel whose covariances with u a pair uses. A prior of finite rank is a part of it.
-    Under the part, u has the same Kuu and the same covariances with f,
-    ``cov(u, f) = Kuu Kuu^{-1} Kuf``. For a subset of the features, they are the corresponding rows.
+    """The kernel that defines the covariances of a pair: for a finite-rank prior, the kernel of its
+    features. Under the prior, u has the same Kuu and Kuf, because ``cov(u, f) = Kuu Kuu^{-1} Kuf``.
+    A subset of the features has the corresponding rows of both.
 
     :raises ValueError: If a kernel of finite rank does not contain the features.
     """
@@ -77,8 +77,8 @@ def as_family(
 def boxed_parts(
     inducing_variable: InducingVariables, kernel: Kernel
 ) -> list[tuple[InterDomainInducingVariables, Kernel]]:
-    """The pairs that may each have a domain. For a kernel of finite rank they are the pairs of the
-    prior's own features, for any inducing variable."""
+    """The inducing variables with kernels that may have a domain each. For a finite-rank prior they
+    belong to the prior's features, for any inducing variable of the model."""
     while hasattr(kernel, "base_for"):
         inducing_variable, kernel = kernel.inducing_variable, kernel.kernel
     features, base = as_family(inducing_variable, kernel)

@@ -44,9 +44,9 @@ class ProductInducingVariables(CombinedInducingVariables):
     ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``.
 
     Kuu is diagonal if the Kuu of every factor is. ``gpflow.models.SVGP`` and this library's models
-    then need no factorisation of Kuu (``gpflow.models.SGPR`` does), and any product may be left
-    out. If the features of the factors depend on no parameter, the products do not either: one pass
-    of :class:`interdomain.models.StructuredSGPR` is valid for all parameters.
+    then need no factorisation of Kuu (``gpflow.models.SGPR`` does), and any subset of the products
+    can be used. If the features of the factors depend on no parameter, the products do not either:
+    one pass of :class:`interdomain.models.StructuredSGPR` is valid for all parameters.
 
     The factors select their columns by ``active_dims``, usually different ones: harmonics of a
     sphere for space, waves of an interval for time. They may also share columns. For a sum, such as
@@ -77,7 +77,7 @@ class ProductInducingVariables(CombinedInducingVariables):
     If a factor has a Kuu that is not diagonal (points, features of an interval), the products have
     a dense Kuu. Its jitter is relative to its diagonal.
 
-    :param inducing_variables: One for each factor, in the order of ``kernel.kernels``. Stock
+    :param inducing_variables: One for each factor, in the order of ``kernel.kernels``. GPflow's
         ``InducingPoints`` are allowed; they have all columns of X. GPflow flattens a product of
         products into one product: pass one inducing variable for each of its factors.
     :param members: Integers ``[M, F]``, a column for each factor: the features that each product
@@ -132,7 +132,7 @@ class ProductInducingVariables(CombinedInducingVariables):
 
         They are the products with the largest ``prod_i 1 / Kuu_i``. Suppose the features are
         orthonormal over their domains, such as harmonics over the sphere or waves over their box.
-        Then this is the prior variance of a product, averaged over the domains, up to a constant.
+        ``prod_i 1 / Kuu_i`` is then, up to a factor, the mean prior variance over the domains.
 
         :param inducing_variables: One for each factor, in the order of ``kernel.kernels``, with
             more features than the products are expected to use. Their Kuu must be diagonal.
@@ -229,7 +229,7 @@ class ProductInducingVariables(CombinedInducingVariables):
         return reduce(operator.mul, [tf.gather(factor, places) for factor, places in pairs])
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
-        """The structure of the products, if all factors have a structure that products keep."""
+        """The structure of the products, if all factors have one that products can have, too."""
         known = [part for pair in self.pairs(kernel) if (part := structure_of(*pair)) is not None]
         if len(known) < len(self.inducing_variables):
             return None

@@ -37,7 +37,7 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
     def num_columns(self, kernel: SetKernel) -> int | None:
-        """The kernel's number of columns, or that of Z if points are in the space of X."""
+        """The kernel's number of columns of X; the columns of Z if points are in X's space."""
         dimension = self.Z.shape[-1] if kernel.point_dim is None else None
         return num_columns(kernel, kernel.input_dim or dimension)
 

@@ -81,8 +81,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
     @property
     def point_kernel(self) -> Kernel:
-        """The kernel k_g of the base function, on the space of the points: by default the
-        attribute ``base_kernel``."""
+        """The kernel k_g of the base function g; by default the attribute ``base_kernel``."""
         return self.base_kernel
 
     @property

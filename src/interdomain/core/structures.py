@@ -54,7 +54,7 @@ class FeatureStructure(abc.ABC):
 
     @property
     def entries(self) -> int:
-        """The number of values in memory for the sums and a posterior; by default if dense."""
+        """The number of values in memory for the sums and a posterior; by default, dense ones."""
         return dense_entries(self.size)
 
     def in_sum(

@@ -26,10 +26,10 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes only f_i. Kuu is
     therefore block-diagonal. Kuf stacks the Kuf of the blocks (van der Wilk et al., *Convolutional
-    Gaussian Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in a stock
-    ``SVGP`` and in :class:`interdomain.models.StructuredSGPR`.
+    Gaussian Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in
+    ``gpflow.models.SVGP`` and in :class:`interdomain.models.StructuredSGPR`.
 
-    Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
+    Blocks may differ in class, size and input space, and may be GPflow's ``InducingPoints``. The
     kernel is a ``DecomposedKernel`` or a ``gpflow.kernels.Sum``; the summands of a ``Sum`` select
     columns by ``active_dims``. A summand may itself be such a sum, with a sum of inducing
     variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each block instead

@@ -1,4 +1,4 @@
-"""A stationary kernel of two lengthscales: rough nearby, and smooth over longer distances."""
+"""The stationary kernel ``TwoScales``, a sum of a short-range and a long-range kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 100.0
 
 
 class TwoScales(IsotropicStationary):
-    """The sum of two Matérn-3/2 kernels; the second has lengthscales longer by a ratio.
+    """The sum of two Matérn-3/2 kernels, whose lengthscales differ by a constant factor.
 
     ``k(r) = variance * (share * m(r) + (1 - share) * m(r / ratio))``. Here ``m(r) = (1 + sqrt(3)
     r) exp(-sqrt(3) r)``, and r is the distance in ``lengthscales``. Nearest neighbours are the same

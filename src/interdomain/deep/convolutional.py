@@ -44,7 +44,7 @@ class ConvolutionalLayer(Layer):
     :param num_data: The number of images.
     :param mean_function: A function of patches, zero by default; or "identity" for the pixel in the
         middle, in row ``h // 2`` and column ``w // 2``: output p is its channel ``p mod C``. The
-        layer then starts as the identity, except for the border and the stride.
+        layer then starts as the identity, up to the border and the stride.
     :param image_shape: The shape ``(H, W)`` or ``(H, W, C)`` of the input images.
     :param patch_shape: The shape ``(h, w)`` of the patches.
     :param stride: The distance in pixels from one patch to the next: one number, or (rows,

@@ -33,16 +33,16 @@ class Layer(GPLayer):
     Harmonics and activation features suit hidden layers, because they cover hidden outputs
     anywhere. A layer uses its q as an SVGP does. With a :class:`~interdomain.models.QPerBlock` and
     a :class:`~interdomain.kernels.HarmonicKernel` it has harmonic variational blocks (Sun et al.
-    2021, section 4.2). With an :class:`~interdomain.models.OrthogonalQ`, points represent what the
-    base leaves out of the kernel (Tiao et al. 2023, eqs. 8-12).
+    2021, section 4.2). With an :class:`~interdomain.models.OrthogonalQ`, points represent the part
+    of the kernel that the first inducing variable does not explain (Tiao et al. 2023, eqs. 8-12).
 
     With activation features, the posterior mean is a neural network with one hidden layer
     (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): ``r^p W^T sigma(Z x~ / r)``. Here x~ is
     the input with its bias, and r its radius. Z are the directions, ``W = Kuu^{-1} E[u]`` the
     weights, and sigma the activation, truncated at the features' degree.
 
-    A call returns a distribution, which becomes a sample if a tensor is needed (according to a
-    GPLayer's attributes ``num_samples``, ``full_cov`` and ``full_output_cov``). In training it also
+    A call returns a distribution, which becomes a sample if a tensor is needed (with the attributes
+    ``num_samples``, ``full_cov`` and ``full_output_cov`` of ``GPLayer``). In training, a call also
     adds the layer's share of the KL divergence to the losses.
 
     >>> import gpflow, gpflux, numpy as np, interdomain as idm
@@ -103,17 +103,17 @@ class Layer(GPLayer):
             with named(self.name):
                 self.check_input_dim(self.input_dim)
 
-    inducing_variable = property(attrgetter("q.inducing_variable"), doc="The variables of q.")
+    inducing_variable = property(attrgetter("q.inducing_variable"), doc="Inducing variables of q.")
     q_mu = property(attrgetter("q.q_mu"), doc="The mean of q, or a list of the means of all q's.")
     q_sqrt = property(attrgetter("q.q_sqrt"), doc="The root of q's covariance, or a list of roots.")
-    whiten = property(attrgetter("q.whiten"), doc="Whether q is over the whitened variables.")
+    whiten = property(attrgetter("q.whiten"), doc="Whether q is a distribution of whitened u.")
     variational_parameters = property(
-        attrgetter("q.variational_parameters"), doc="The pairs for ``NaturalGradient.minimize``."
+        attrgetter("q.variational_parameters"), doc="Pairs (q_mu, q_sqrt) for natural gradients."
     )
 
     @property
     def input_dim(self) -> int | None:
-        """The number of columns of the inputs; None if nothing determines it."""
+        """The number of columns of the inputs; None if kernel and q do not determine it."""
         return self.q.input_dim(self.kernel)
 
     @unconverted
@@ -127,7 +127,7 @@ class Layer(GPLayer):
 
     @unconverted
     def prior_kl(self) -> tf.Tensor:
-        """The KL divergence of all q's; whitened q's need no factorisation."""
+        """The KL divergence of q from the prior, summed; a whitened q needs no factorisation."""
         return self.q.prior_kl(self.kernel)
 
     @unconverted
@@ -152,7 +152,7 @@ class Layer(GPLayer):
         return tfp.distributions.MultivariateNormalDiag(mean, deviations(variance))
 
     def check_input_dim(self, num_columns: int) -> None:
-        """:raises ValueError: If the layer cannot have inputs with ``num_columns`` columns."""
+        """Check that inputs may have ``num_columns`` columns; a ValueError otherwise."""
         self.q.check_inputs(self.kernel, num_columns)
         mean = self.mean_function(tf.zeros([0, num_columns], gpflow.default_float()))
         if mean.shape[-1] not in (1, self._num_outputs):
@@ -174,7 +174,7 @@ class Layer(GPLayer):
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """:raises ValueError: Any ValueError of the context, with ``name`` in front of its message."""
+    """A context that puts ``name`` in front of the message of a ValueError."""
     try:
         yield
     except ValueError as error:

@@ -96,7 +96,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @property
     def likelihood(self) -> Likelihood:
-        """The likelihood of the likelihood layer."""
+        """The likelihood, as a GPflow object; the Keras layer ``likelihood_layer`` contains it."""
         return self.likelihood_layer.likelihood  # type: ignore[no-any-return]
 
     @property
@@ -121,7 +121,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         self._step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:
-        """:raises ValueError: If the first layer cannot have inputs with this many columns."""
+        """Check that X may have ``num_columns`` columns; a ValueError otherwise."""
         first: Layer = self.f_layers[0]
         with named(f"f_layers[0] ({first.name})"):
             first.check_input_dim(num_columns)
@@ -147,13 +147,13 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @unconverted
     def predict_f(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples. Their
-        number is ``num_prediction_samples`` by default."""
+        """Mean and variance of f, ``[N, P]`` each, of the mixture over ``num_samples`` samples of
+        the hidden layers (``num_prediction_samples`` by default)."""
         _, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(mean, variance, samples)
 
     def predict_y(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of observations; for classes, of their probabilities."""
+        """Mean and variance of y, ``[N, P]`` each; for classes, the mean is their probabilities."""
         X, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(*self.likelihood.predict_mean_and_var(X, mean, variance), samples)
 

@@ -40,8 +40,8 @@ class HarmonicShares:
     harmonic counts for every coordinate that raises its degree.
 
     :ivar num_rows: The number of rows.
-    :ivar of: The quantity of which shares are fractions, in words: the prior variance over the
-        rows, or the squared terms of a posterior mean without the constant.
+    :ivar of: The quantity that the shares divide, in words: the prior variance over the rows, or
+        the squared terms of a posterior mean without the constant.
     :ivar coordinates: The names of the d - 1 coordinates.
     :ivar shares: The share of each harmonic, ``[M]``.
     :ivar degrees: The degree of each harmonic, ``[M]``.
@@ -75,7 +75,7 @@ class HarmonicShares:
         return f"{np.count_nonzero(which):,}", f"{np.sum(self.shares[which]):.1%}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a bar for each column: the share of the harmonics with a degree in this column, with
+        """Draw a bar for each column: the share of the harmonics with a nonzero degree in it, with
         one colour for each degree.
 
         :param ax: The axes to draw in; a new figure by default.
@@ -111,13 +111,13 @@ def harmonic_shares(
     """The shares of the prior variance over some rows that harmonics explain, by degree and column.
 
     The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``; the prior
-    variance is the mean of ``K(x_n, x_n)``. A column has a nearly linear effect, or none, if all
-    harmonics have a low degree in it, or few have a degree in it.
+    variance is the mean of ``K(x_n, x_n)``. If all harmonics have a low degree in a column, f is
+    nearly linear in it; if few have a nonzero degree in it, f hardly depends on it.
 
     To see what the data support, pass ``whitened_mean=model.whitened_mean()`` (of a
-    :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The shares are then those
-    of the squared terms of the posterior mean. If harmonics are similar on the data, their effect
-    is divided among them.
+    :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The report then has the
+    shares of the squared terms of the posterior mean. If harmonics are similar on the data, their
+    effect is divided among them.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=[500, 4])
@@ -147,6 +147,7 @@ def harmonic_shares(
     :param X: Inputs ``[N, D]`` with all columns, including those that ``active_dims`` leaves out.
     :param whitened_mean: The mean of q, whitened, ``[M]`` or ``[M, P]``.
     :param column_names: A name for each of the D columns; their numbers by default.
+    :return: A report to print; it has ``shares`` ``[M]`` and ``degrees`` ``[M]`` of the harmonics.
     :raises ValueError: If the kernel is not zonal or lacks a degree of the harmonics; if X or the
         mean is not finite or does not fit; or if there is not one name for each column.
     """

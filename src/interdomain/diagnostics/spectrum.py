@@ -61,7 +61,7 @@ class Spectrum:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the square roots of the kernel's eigenvalues and the activation's absolute
-        coefficients by level; missing levels are marked (Tiao et al. 2023, Figure 2, to level 35).
+        coefficients by degree. Missing degrees are marked (Tiao et al. 2023, Figure 2).
 
         :param ax: The axes to draw in; a new figure by default.
         """
@@ -91,15 +91,15 @@ def spectrum(
 ) -> Spectrum:
     """Compare a kernel's spectrum with that of an activation (Tiao et al. 2023, section 3).
 
-    It shows the problems of :class:`interdomain.inducing_variables.ActivationFeatures` with this
-    activation under this kernel, with its present parameters:
+    The report shows three problems of :class:`interdomain.inducing_variables.ActivationFeatures`
+    with this activation under this kernel, with its present parameters:
 
-    - missing levels: the kernel has degrees that the activation lacks ("spectra mismatch"). No
+    - missing degrees: the kernel has degrees that the activation lacks ("spectra mismatch"). No
       number of units explains their variance; points as orthogonal inducing variables
       (:class:`interdomain.models.OrthogonalSVGP`) can;
     - a diverging RKHS norm: ``norm_terms`` decay no faster than one over the degree. Kuu then grows
       without limit with ``max_degree``, and a given number of units explains less and less;
-    - truncation: the variance above ``max_degree``.
+    - truncation: the variance of degrees above ``max_degree``, the ``truncated_share``.
 
     :param kernel: The kernel.
     :param activation: A name, an activation of :mod:`interdomain.sphere`, or any function of a

@@ -1,5 +1,5 @@
-"""The prior variance that inducing variables explain, the transformations that reduce the rest, and
-the terms of a posterior variance."""
+"""The prior variance that inducing variables do not explain, a ranking of transformations by it,
+and the terms of a posterior variance."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def rank_transforms(
 ) -> list[tuple[Transforms, int, float]]:
     """Rank transformations for the data by their Nystrom error, smallest first.
 
-    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means.
-    For a convolutional kernel they are centres of patches, on which the transformations act. If a
-    transformation moves the data to places without data, it wastes points and ranks low. A smaller
-    error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6). Candidates with
-    more parts have more inducing variables: compare their numbers, too.
+    The error is the prior variance that inducing points of the decomposed kernel do not explain.
+    Each part of a candidate has ``num_inducing`` points, at the centres of k-means: of the rows, or
+    of the patches if the kernel is convolutional. If a transformation moves the data to places
+    without data, it wastes points and ranks low. A smaller error goes with better regression (Sun
+    et al. 2021, section 6.3 and Figure 6). Candidates with more parts have more variables.
 
     :param kernel: The base kernel, with lengthscales of about the right size.
     :param candidates: Transformations, lists of transformations that commute, or None for points
@@ -108,11 +108,11 @@ class VarianceTerms(NamedTuple):
     ``prior - explained - orthogonal_explained`` is the part that no inducing variable explains. The
     variance is this part plus the two other terms (Tiao et al. 2023, eq. 12 and Figure 5).
 
-    :ivar prior: Kff.
+    :ivar prior: The prior variance Kff.
     :ivar explained: Qff, the part that u explains.
-    :ivar uncertain: The uncertainty about u.
+    :ivar uncertain: The variance from the uncertainty about u.
     :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, which the orthogonal variables explain.
-    :ivar orthogonal_uncertain: The uncertainty about the orthogonal variables.
+    :ivar orthogonal_uncertain: The variance from the uncertainty about the orthogonal variables.
     """
 
     prior: tf.Tensor

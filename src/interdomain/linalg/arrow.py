@@ -1,6 +1,6 @@
 """The precision matrix of the weights of splines on a grid and of a few dense features.
 
-    P = [[A, C], [C^T, D]],    A being a stencil (:mod:`interdomain.linalg.dissection`).
+    P = [[A, C], [C^T, D]],    where A is a stencil (:mod:`interdomain.linalg.dissection`).
 
 With ``T = A^{-1} C`` and the Schur complement ``S = D - C^T T``, the inverse of P is
 

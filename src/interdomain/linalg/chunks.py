@@ -10,7 +10,7 @@ import tensorflow as tf
 from .._tracing import unconverted
 
 CHUNK_ENTRIES = 2**18
-"""The count of numbers held at a time: as many as stay in a processor's cache."""
+"""The number of values in memory at the same time: as many as fit in a processor's cache."""
 
 _PARALLEL_CHUNKS = 4
 """The most chunks that may be computed at once; each has its own intermediate results."""

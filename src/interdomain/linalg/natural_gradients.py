@@ -19,7 +19,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 _MOST_HALVINGS = 2200
-"""The most halvings: float64 has fewer powers of two, so that t H becomes zero before."""
+"""The most halvings of a step t. After fewer halvings, t H is zero in float64."""
 
 
 def full_step(

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 
 class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # type: ignore[misc]
-    """A positive-definite matrix ``[M, M]``, or a batch of matrices, with a structured Cholesky
-    factor that computations use."""
+    """A positive-definite matrix ``[M, M]``, or a batch, whose Cholesky factor has a structure."""
 
     @abc.abstractmethod
     def root(self) -> Root:
-        """The Cholesky factor."""
+        """The Cholesky factor L of the matrix ``L L^T``, or of each matrix of a batch."""
 
     @abc.abstractmethod
     def stacked_with(self, *others: Any) -> StructuredOperator:
@@ -58,7 +57,7 @@ class Summable(abc.ABC):
     @property
     @abc.abstractmethod
     def parts(self) -> Tensors:
-        """The tensors or arrays of numbers."""
+        """The tensors or arrays of numbers that define the matrix."""
 
     @abc.abstractmethod
     def with_parts(self, *parts: Any) -> Self:

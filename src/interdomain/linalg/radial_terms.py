@@ -46,8 +46,8 @@ class RadialTerm:
 
 
 def exponential(minus_r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The squared exponential ``exp(-r2)`` of ``minus_r2``, and its derivative with respect to
-    ``minus_r2``: the sign takes no pass."""
+    """The squared exponential ``exp(minus_r2)``, and its derivative with respect to ``minus_r2``.
+    With this sign, no pass negates the distances."""
     value = tf.exp(minus_r2)
     return value, value
 

@@ -1,7 +1,7 @@
-"""Maps of the globe, and the axes for plots of the diagnostics.
+"""Maps of the globe.
 
-The functions need matplotlib (the extra ``plot``), which is imported only when one is called.
-Without matplotlib they raise ImportError. Functions return the axes in which they have drawn.
+The functions need matplotlib (the extra ``plot``), which is imported only when a function is
+called. Without matplotlib they raise ImportError. Functions return the axes of their drawing.
 """
 
 from .maps import globe

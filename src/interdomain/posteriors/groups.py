@@ -80,8 +80,8 @@ class BlockGroup(Group):
 
     @cached_property
     def _is_complete(self) -> bool:
-        """Whether the features explain the whole kernel. Its diagonal, if it needs the features,
-        would compute them again."""
+        """Whether the features represent the prior completely. ``K_diag``, which may compute all
+        features again, is then not needed."""
         return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[KeptQ, ...]:

@@ -71,7 +71,7 @@ class WeightsPosterior(TensorsPosterior):
     def draw_weights(self, rng: np.random.Generator, num_samples: int) -> Array:
         """Draw weights, ``[S, M, L]``.
 
-        :raises ValueError: If the features do not represent the whole prior.
+        :raises ValueError: If the features do not represent the prior completely.
         """
 
     @abc.abstractmethod

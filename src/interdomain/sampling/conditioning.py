@@ -6,8 +6,8 @@ For a joint draw ``(f', u')`` of the prior and a draw u of q, the function
 
 is a draw of the posterior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
 process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of f' itself, of any
-class (``PriorSample.project``). If they explain the whole prior, ``f' = Kfu Kuu^{-1} u'``, so that
-only ``Kfu Kuu^{-1} u`` remains.
+class (``PriorSample.project``). If they represent the prior completely, ``f' = Kfu Kuu^{-1} u'``,
+and only ``Kfu Kuu^{-1} u`` remains.
 
 The rule also holds if u has noise. The variances of the noise are then part of Kuu, and its draws
 are part of u'. Examples are the rows of exact regression with the likelihood's noise, and a Kuu
@@ -151,8 +151,8 @@ def _condition(
 ) -> LatentFunctions:
     """Functions whose inducing variables equal drawn values.
 
-    If the first inducing variable explains the whole prior, f' cancels, except for the noise of the
-    jitter.
+    If the first inducing variable represents the prior completely, f' cancels, except for the noise
+    of the jitter.
 
     :param latents: Latent GPs with one or several inducing variables, M in all.
     :param solve: Multiplies by ``L^{-1}``, or by its transpose if ``adjoint=True``. ``L L^T`` is

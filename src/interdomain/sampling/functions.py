@@ -66,14 +66,13 @@ def sample_functions(
 ) -> FunctionSamples:
     """Draw functions from a model's posterior, which can be evaluated anywhere.
 
-    If the features represent the whole prior, a function is given by a draw of their weights. That
-    is the case for :class:`~interdomain.kernels.FiniteRank` with its own features, and for sums of
+    If the features represent the prior completely, a function is given by a draw of their weights.
+    This holds for :class:`~interdomain.kernels.FiniteRank` with its own features, and for sums of
     such kernels. Otherwise a function is drawn from the prior, as a sum of random or spectral
-    features.
-    It is then corrected by ``Kfu Kuu^{-1} (u - u')``: u is drawn from q, and u' are the inducing
-    variables of the prior's function (Wilson et al. 2020, *Efficiently sampling functions from
-    Gaussian process posteriors*). A value costs ``O(M)`` operations, plus ``O(num_features)`` for
-    the prior's function.
+    features. It is then corrected by ``Kfu Kuu^{-1} (u - u')``: u is drawn from q, and u' are the
+    inducing variables of the prior's function (Wilson et al. 2020, *Efficiently sampling functions
+    from Gaussian process posteriors*). A value costs ``O(M)`` operations, plus ``O(num_features)``
+    for the prior's function.
 
     Every function has its own random features. The mean and the covariance of the functions are
     therefore exactly those of the posterior, even with few features. With more features, each

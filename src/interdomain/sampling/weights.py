@@ -42,7 +42,7 @@ def functions_of_weights(
 ) -> tuple[Kernel, MeanFunction | None, list[WeightedFunctions]]:
     """Functions drawn from a posterior, with its kernel and mean function.
 
-    :raises ValueError: If the features do not represent the whole prior.
+    :raises ValueError: If the features do not represent the prior completely.
     """
     weights = tf.constant(posterior.draw_weights(draws.rng, draws.num_samples))
     parts = posterior.kernel, posterior.mean_function, posterior.X_data

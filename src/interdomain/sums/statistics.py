@@ -55,7 +55,7 @@ class SufficientStatistics:
 
     @property
     def columns(self) -> tuple[int, int]:
-        """The numbers of columns of X and of Y."""
+        """The number of columns of X, and the number of columns of Y."""
         return self.description["columns of X"], self.description["columns of Y"]
 
     @property
@@ -155,7 +155,7 @@ class SufficientStatistics:
     def difference(
         self, description: Mapping[str, Any], parameters: Mapping[str, Array]
     ) -> str | None:
-        """The first difference between these features and others, in words; None if they agree."""
+        """The first difference from a description and parameters, in words; None if they agree."""
         for name in {**self.description, **description}:
             was, now = (part.get(name, "not there") for part in (self.description, description))
             if was != now:

@@ -28,20 +28,20 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
 
     @abc.abstractmethod
     def points(self, components: Sequence[int]) -> tf.Tensor:
-        """The points of some components, ``[T, m, D]``, or ``[1, m, D]`` if they are shared."""
+        """The points of the numbered parts, ``[T, m, D]``, or ``[1, m, D]`` if they are shared."""
 
     @abc.abstractmethod
     def block_batches(self, kernel: Any) -> list[BlockBatch]:
-        """The components, in batches with equal multiplicity."""
+        """The parts of the kernel, in batches with equal multiplicity."""
 
     def columns_under(self, base: Kernel) -> int | None:
-        """The number of columns of X: that of the points, or that of a set kernel's inputs."""
+        """The number of columns of X: as many as points have, or as a set kernel's inputs have."""
         if isinstance(base, SetKernel):
             return num_columns(base, base.input_dim)
         return int(self.points([0]).shape[-1])
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The covariances ``k_t(z, x)`` of each component's points; components are stacked."""
+        """The covariances ``k_t(z, x)`` of each part's points, one part below the other."""
         X = with_columns(X, self.num_columns(kernel))
         rows = as_rows(X)
         batches = self.block_batches(kernel)
@@ -53,7 +53,7 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
         return tf.reshape(joint, tf.concat([[-1], tf.shape(X)[:-1]], axis=0))
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
-        """The covariance of the inducing variables: one diagonal block for each component."""
+        """The covariance of the inducing variables: one diagonal block for each part."""
         batches = self.block_batches(kernel)
         matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
         operators = [Full(matrix) for matrix in _ordered(batches, matrices)]

@@ -26,8 +26,8 @@ class HarmonicKernel(DecomposedKernel):
     """A kernel that is invariant to cyclic transformations, split into orthogonal parts.
 
     Let ``G`` have order T and ``k(G x, G x') = k(x, x')``. The discrete Fourier transform of k
-    along the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). The
-    kernels of frequencies t and T - t are added: ``floor(T / 2) + 1`` real kernels (section 3.4),
+    along the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). Adding
+    the kernels of frequencies t and T - t gives ``floor(T / 2) + 1`` real kernels (section 3.4),
 
         k_t(x, x') = c_t / T sum_s cos(2 pi t s / T) k(x, G^s x'),
 
@@ -80,7 +80,7 @@ class HarmonicKernel(DecomposedKernel):
         self.validate()
 
     def scaled_parts(self) -> list[Kernel]:
-        """The scaled parts of the base kernel."""
+        """The parts of the base kernel that divide columns of X by a lengthscale."""
         return scaled_parts(self.base_kernel)
 
     @property
@@ -90,7 +90,7 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
-        """The real parts, views made on demand that share this kernel's parameters."""
+        """The real parts k_t: kernels that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
         set_kernel = self._set_kernel
         if set_kernel is None:
@@ -102,7 +102,7 @@ class HarmonicKernel(DecomposedKernel):
         return tuple(SetKernelView(set_kernel, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
-        """The weights ``[T]`` of the values ``k(G^s z, x)`` in ``k_t(G^shift z, x)``.
+        """The weights ``[T]`` of ``k(G^s z, x)`` in ``k_t(G^shift z, x)``, with t the component.
 
         :param shift: The exponents of the first axes; the exponents of the other axes are zero.
         """
@@ -110,7 +110,7 @@ class HarmonicKernel(DecomposedKernel):
         return np.roll(self._weights[component], tuple(shift), axes).ravel()
 
     def shifts(self, component: int) -> tuple[tuple[int, ...], ...]:
-        """All tuples of exponents that are 0 or 1 for the paired axes, and 0 for other axes."""
+        """All tuples of exponents: 0 or 1 for an axis with 0 < t < T / 2, and 0 for other axes."""
         paired = self._paired_axes(component)
         choices = [(0, 1) if axis in paired else (0,) for axis in range(len(self.transform.orders))]
         return tuple(itertools.product(*choices))

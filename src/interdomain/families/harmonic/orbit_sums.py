@@ -4,7 +4,7 @@ Every covariance is, for points z and x,
 
     out[u, p, z, x] = sum_s weights[u, p, s] k(G^s z, x),
 
-where u is the index of a set of points, and p that of a sum over the same kernel values.
+where u is the index of a set of points, and p is the index of a sum over the same kernel values.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from .decomposition import HarmonicComponent, HarmonicKernel
 class ComponentInducingPoints(PointsOfComponents):
     """Inducing variables of one part of a harmonic kernel: values of f_t at Z.
 
-    If the multiplicity exceeds one, there are also values at the images of Z under the part's
-    paired axes. :attr:`HarmonicInducingPoints.inducing_variables` builds views that share Z.
+    If the multiplicity exceeds one, there are also values at the images G z for the axes with
+    0 < t < T / 2. :attr:`HarmonicInducingPoints.inducing_variables` builds objects that share Z.
 
     :param multiplicity: The number of variables for each point of Z ``[m, D]``, 1 or the part's.
     """
@@ -60,14 +60,14 @@ class ComponentInducingPoints(PointsOfComponents):
 class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
 
-    The parts are independent a priori, so Kuu is block-diagonal with one block for each part (Sun
-    et al. 2021, section 4.1). If each part has its own points, there are T times as many inducing
-    points. If all parts share their points, T times fewer evaluations of the kernel are needed.
+    The T parts, ``T = kernel.num_components``, are independent a priori. So Kuu has one diagonal
+    block for each part (Sun et al. 2021, section 4.1). If each part has its own points, there are T
+    times as many inducing points. Shared points need T times fewer evaluations of the kernel.
 
     By default each part has one variable for each of its points. With ``multiplicities`` (see
     ``complete`` of :meth:`for_kernel`), a part that adds two complex kernels has one variable at z
-    and one at G z. A joint q(u) over shared points then equals that of an SVGP whose inducing
-    points are the orbits of Z (Theorem 4.1). By default, the theorem does not hold for T > 2.
+    and one at G z. A joint q(u) over shared points then equals the q(u) of an SVGP whose inducing
+    points are the orbits of Z (Theorem 4.1). By default, this holds only if all orders are 2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -83,9 +83,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: The number T of parts; required if Z is shared.
     :param multiplicities: For each part, the number of variables for each of its points.
-    :ivar Z_per_component: A list of T parameters ``[m, D]``, or of one parameter that all
-        components share.
-    :ivar shared: Whether all components have the same points.
+    :ivar Z_per_component: A list of T parameters ``[m, D]``, or of one parameter for all parts.
+    :ivar shared: Whether all parts have the same points.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
 
@@ -128,9 +127,9 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         complete: bool = False,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
-        """Make inducing points for all components of a kernel.
+        """Make inducing points for all parts of a kernel.
 
-        :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
+        :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the T parts.
         :param complete: Whether each part that adds several complex kernels also has variables at
             images of its points. The total number of variables is then that of the orbits' points.
         :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
@@ -178,7 +177,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
 
     @property
     def Z(self) -> tf.Tensor:
-        """The point of each inducing variable, ``[M, D]``, one component after the other.
+        """The point of each inducing variable, ``[M, D]``, one part after the other.
 
         For a variable at the image of a point (see ``multiplicities``), the row is the point
         itself. To change points, assign to :attr:`Z_per_component`.
@@ -188,17 +187,17 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
 
     @property
     def num_inducing(self) -> int:
-        """The number of inducing variables of all components."""
+        """The number M of inducing variables of all parts."""
         return sum(self.multiplicities) * self.num_points
 
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
-        """The inducing points of each component: views made on demand that share the parameters."""
+        """The inducing points of each part, as objects that share the parameters."""
         parameters = itertools.cycle(self.Z_per_component)  # shared points: the same for all
         return tuple(map(ComponentInducingPoints, parameters, self.multiplicities))
 
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
-        """The points of some or all components, ``[T, m, D]``, or ``[1, m, D]`` if shared."""
+        """The points of the numbered parts, or of all, ``[T, m, D]``; ``[1, m, D]`` if shared."""
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)
         return tf.stack([self.Z_per_component[t] for t in components])
@@ -207,7 +206,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         return self.columns_under(kernel.base_kernel)
 
     def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
-        """The components, in batches with equal multiplicity."""
+        """The parts, in batches with equal multiplicity."""
         self.validate_kernel(kernel)
         alike: dict[int, list[int]] = {}
         for component, multiplicity in enumerate(self.multiplicities):
@@ -218,7 +217,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
-        """Check that components and multiplicities are the kernel's; a ValueError otherwise."""
+        """Check that parts and multiplicities are those of the kernel; a ValueError otherwise."""
         if self.num_components != kernel.num_components:
             raise ValueError(
                 f"Z must have points for the {kernel.num_components} components of the kernel, "

@@ -173,7 +173,7 @@ def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
 
 
 def turned(rows: tf.Tensor, w: tf.Tensor, centre: tf.Tensor) -> tf.Tensor:
-    """The rows of a Fourier transform about zero, from those about a centre ``[D]``: real parts,
+    """The rows of a Fourier transform about zero, from its rows about a centre ``[D]``: real parts,
     then imaginary parts, ``[2m, n]``, are multiplied by ``exp(-2 pi i w^T centre)``."""
     cosine, sine = turns(w, centre[None])
     real, imaginary = tf.split(rows, 2)

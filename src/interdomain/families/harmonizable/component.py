@@ -55,9 +55,9 @@ class HarmonizableComponent(MixtureComponent):
       for the same parameters. The spectra are Voigt profiles, in closed form if the window and the
       lag are numbers or diagonals.
     - ``envelope=None``: no window. Two frequencies with ``amplitudes=variance * np.ones((2, 2))``
-      give a generalized spectral kernel (GSK: Samo 2017), also with a Matern ``local``. One gives
-      the component of a spectral mixture (SM), or at frequency zero a squared exponential (SE).
-      With a window, two give the Gaussian mixture kernel of Samo and Roberts (2015).
+      give a generalized spectral kernel (GSK: Samo 2017), also with a Matern ``local``. One
+      frequency gives the component of a spectral mixture (SM), at zero a squared exponential (SE).
+      Two frequencies under a window give the Gaussian mixture kernel of Samo and Roberts (2015).
     - The sparse spectrum kernel (SS) is a sum of ``gpflow.kernels.Cosine``.
 
     No closed form exists for the generalized spectral *density* without a window (all mass is on

@@ -33,14 +33,14 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
     For a :class:`interdomain.kernels.HarmonizableComponent`, ``u = int f(x + centre) exp(-2 pi i
     w^T x) dx``; its sample functions have a Fourier transform (Shen, Heinonen and Kaski 2019, eqs.
-    29 to 36). For a :class:`interdomain.kernels.HarmonizableMixture`, use one set of features for
-    each component, or one set for all: ``u = int f(x) exp(-2 pi i w^T x) dx`` (section 4.3). The
-    covariances of one set are sums over the components, multiplied by the phases of their centres.
+    29 to 36). For a :class:`interdomain.kernels.HarmonizableMixture`, use a set of features for
+    each component, or one set for all components: ``u = int f(x) exp(-2 pi i w^T x) dx`` (section
+    4.3). Covariances of one set are sums over the components, times the phases of their centres.
     :meth:`for_kernel` builds both.
 
     The paper's complex features at w and -w are equivalent to the real and the imaginary part at w.
-    All real parts come first, then all imaginary parts, except at w = 0. Each variable is divided
-    by its standard deviation, so that ``Kuu`` has a diagonal of ones in all units.
+    All real parts come first, then the imaginary parts, without the one at w = 0. Each variable is
+    divided by its standard deviation, so that ``Kuu`` has a diagonal of ones in all units.
 
     >>> import numpy as np, interdomain as idm
     >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
@@ -59,8 +59,8 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     :ivar with_imaginary_part: The indices of the frequencies with an imaginary part: all except
         zero. Training does not move a zero frequency: by symmetry its gradient is zero, and
         rounding errors of the gradient are discarded.
-    :raises ValueError: If the frequencies are not a finite matrix, or two are equal or negatives of
-        each other: their variables are equal up to a sign.
+    :raises ValueError: If the frequencies are not a finite matrix, or if two of them are equal up
+        to their sign, because their variables then are, too.
     """
 
     kernels = (HarmonizableComponent, HarmonizableMixture)

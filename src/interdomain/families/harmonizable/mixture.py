@@ -42,7 +42,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     >>> model.predict_f(X[:5])[0].shape
     TensorShape([5, 1])
 
-    :param components: One component or more, all with the same number of columns.
+    :param components: One :class:`HarmonizableComponent` or more, with equal numbers of columns.
     :raises ValueError: If the list is empty, or its entries are something else.
     """
 
@@ -72,7 +72,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
 
         :param X: Inputs ``[N, D]``, with the columns of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
-        :param num_frequencies: The number of frequencies of each component.
+        :param num_components: The number of components; ``num_frequencies`` is for each of them.
         :param centres: "k-means", or "grid": the centres of equal cells of the box around the data.
         :raises ValueError: If a number is not positive or exceeds the number of rows; if shapes do
             not fit, an entry is not finite, a column of X is constant, or Y is zero everywhere; or
@@ -87,12 +87,12 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
 
     @check_shapes("w: [n, D]", "v: [k, D]", "return: [n, k]")
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
-        """The generalized spectral density: the sum of those of the components (eq. 15)."""
+        """The generalized spectral density: a sum over the components (eq. 15)."""
         return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
 
     @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution: the sum of those of the components (eq. 18)."""
+        """The Wigner distribution: a sum over the components (eq. 18)."""
         return tf.add_n([part.wigner(x, w) for part in self.components])
 
 
@@ -103,8 +103,9 @@ class LocallyStationaryGaussian(HarmonizableComponent):
     of x and x' minus ``centre``, and t their difference. It is a :class:`HarmonizableComponent`
     whose only frequency is zero and not trained.
 
-    :param variance: The variance at the centre, a positive number.
     :param dimension: The number D of columns of X.
+    :param variance: The variance at the centre, a positive number.
+    :param centre: This and all further arguments are those of :class:`HarmonizableComponent`.
     :raises ValueError: As for :class:`HarmonizableComponent`, or if the variance is not positive.
     """
 

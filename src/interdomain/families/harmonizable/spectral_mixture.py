@@ -29,8 +29,8 @@ class SpectralComponent(UniformVariance, MixtureComponent):
     """A cosine times a squared exponential: a Gaussian peak of the spectrum, and its mirror image.
 
     ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
-    et al. 2019, eq. 4). It is a :class:`HarmonizableComponent` of one frequency with an infinitely
-    wide window (``envelope`` 0), so it has no Fourier features.
+    et al. 2019, eq. 4). It equals a :class:`HarmonizableComponent` of one frequency without a
+    window (``envelope=None``), so it has no Fourier features.
 
     :param frequency: The centre of the peak, ``[D]``, in cycles per unit of x.
     :param variance: The variance, a positive number.
@@ -85,7 +85,7 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     process has no Fourier transform, so its inducing variables are points: of the whole kernel, or
     of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
-    :param components: One component for each peak, all with the same number of columns.
+    :param components: A :class:`SpectralComponent` for each peak, with equal numbers of columns.
     :raises ValueError: If the list is empty, or its entries are something else.
     """
 
@@ -102,7 +102,7 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         seed: int = 0,
         name: str | None = None,
     ) -> SpectralMixture:
-        """Make a mixture with the frequencies that explain most of the data; zero can be one.
+        """Make a mixture with the frequencies that explain most of the data; one may be zero.
 
         Initially, the components decorrelate over the standard deviation of X, and the prior
         variance is the mean square of Y. See :meth:`HarmonizableMixture.from_data`.

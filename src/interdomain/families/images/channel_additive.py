@@ -25,7 +25,7 @@ class ChannelAdditive(DecomposedKernel):
     enough for that kernel. The paper's w_c are the variances of the k_c.
 
     :param base_kernels: The k_c, on ``h w`` columns: one for each channel, or one for all.
-    :param patch_shape: ``(h, w, C)``, or ``(h, w)`` if there is one kernel for each channel.
+    :param patch_shape: ``(h, w, C)``; or ``(h, w)`` if ``base_kernels`` is a list of C kernels.
     :ivar num_channels: The number C of channels.
     :raises ValueError: If ``patch_shape`` or the number of kernels is wrong.
     """
@@ -51,7 +51,7 @@ class ChannelAdditive(DecomposedKernel):
 
     @property
     def kernels(self) -> tuple[ChannelKernel, ...]:
-        """The kernel of each channel, on whole patches: views that share the parameters."""
+        """One kernel of patches for each channel, which shares the parameters of its k_c."""
         return tuple(ChannelKernel(self, channel) for channel in range(self.num_channels))
 
     def channel(self, X: TensorType, channel: int) -> tf.Tensor:
@@ -65,7 +65,7 @@ class ChannelAdditive(DecomposedKernel):
         return checked_columns(X, height * width * channels, why, remedy)[..., channel::channels]
 
     def radial_terms(self) -> list[RadialTerm] | None:
-        """The radial terms of the kernels of all channels."""
+        """The kernel as a sum of functions of squared distances; None if it is not one."""
         return sum_of_terms([(part.channel_kernel, part.select) for part in self.kernels], self)
 
 

@@ -51,8 +51,8 @@ class Convolutional(SetKernel):
         ``active_dims``, or a :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param weights: Whether each patch has a trainable weight, initially one; or the initial values
-        ``[P]`` of the weights. Without weights, the location of a patch has no effect.
+    :param weights: Whether each patch has a trainable weight, initially one (the default); or the
+        initial values ``[P]`` of the weights.
     :param stride: The distance between adjacent patches in pixels: one number, or (rows, columns).
     :param padding: "VALID" for patches inside the image, or "SAME" for a patch around every pixel,
         with zeros outside the border; as in ``tf.nn.conv2d``.
@@ -64,7 +64,7 @@ class Convolutional(SetKernel):
     :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number of columns of a patch.
-    :raises ValueError: If an argument is not as above, or does not fit the others.
+    :raises ValueError: If an argument is not as above, or two arguments do not fit each other.
     """
 
     def __init__(
@@ -121,9 +121,9 @@ class MultiChannelConvolutional(DecomposedKernel):
     each part has its own inducing variables. All parts may use the same patches:
     ``SumInducingVariables([InducingPatches(Z)] * C)`` (section 3.4 and Appendix C).
 
-    The other arguments are those of :class:`Convolutional`.
+    The arguments that are not listed are those of :class:`Convolutional`.
 
-    :param base_kernels: The k_c, on patches of ``h w`` columns: one, or one for each channel.
+    :param base_kernels: The k_c, on patches of ``h w`` columns: one for all channels, or a list.
     :param image_shape: ``(H, W, C)``.
     :param weights: Whether each patch of each channel has a trainable weight, initially one; or the
         initial values ``[P, C]`` of the weights.
@@ -154,7 +154,7 @@ class MultiChannelConvolutional(DecomposedKernel):
 
     @property
     def kernels(self) -> tuple[ChannelConvolutional, ...]:
-        """The kernel of each channel: views made on demand that share the parameters."""
+        """One kernel of images for each channel, which shares this kernel's parameters."""
         return tuple(ChannelConvolutional(self, channel) for channel in range(self.num_channels))
 
     @check_shapes("X: [N, D]", "return: [N, P, E]")

@@ -47,7 +47,7 @@ class InducingPatches(SetInducingVariables):
     ) -> InducingPatches:
         """Make inducing patches from images: random patches, of which no two are equal.
 
-        :param X: Images ``[N, H W C]``; of more than 100,000 patches, a random sample is used.
+        :param X: Images ``[N, H W C]``; if they have more than 100,000 patches, a sample is used.
         :param num_inducing: The number M of inducing patches.
         :param seed: Seed of the random choice.
         :raises ValueError: If the kernel has no patches, X does not fit it, or has too few patches.

@@ -105,7 +105,7 @@ class ActivationFeatures(OnSphere):
         """Make units whose directions are k-means centres of the data on the sphere.
 
         :param kernel: The kernel; its weight and bias variances map X ``[N, D]`` to the sphere.
-        :raises ValueError: If the kernel is not zonal, or X has too few rows; as for the class.
+        :raises ValueError: If the kernel is not zonal or X has too few rows; also as for the class.
         """
         check_zonal(kernel)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
@@ -166,8 +166,8 @@ class ActivationFeatures(OnSphere):
     def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
         """The sums ``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance`` over degrees of Kuf.
 
-        ``jitter`` is relative to the diagonal. The diagonal of a kernel matrix is the variance;
-        here it is the squared RKHS norm of a unit, from less than one to more than 1e12.
+        ``jitter`` is relative to the diagonal, which has the squared RKHS norms of the units: from
+        less than one to more than 1e12.
         """
         return Full(with_jitter(self.inner_products(self, kernel), jitter, relative=True))
 

@@ -17,7 +17,7 @@ from .mathematics.funk_hecke import power_coefficient
 
 
 class ArcCosine(ZonalKernel):
-    """The arc-cosine kernel (Cho & Saul 2009), with a known spectrum in every dimension.
+    """The arc-cosine kernel (Cho & Saul 2009), whose eigenvalues are known in every dimension.
 
     It is the covariance of an infinitely wide network with the activation ``max(t, 0)^order``: a
     step (0), a ReLU (1) or its square (2). It is divided by its value for equal directions, so that

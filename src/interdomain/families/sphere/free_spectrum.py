@@ -27,7 +27,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
     for each degree: ``lambda_l = lambda_{l-1} ratios_l``, with ratios between zero and one, and
     ``lambda_0`` such that ``kappa(1) = sum_l N(d, l) lambda_l = 1``. So for all values of the
     parameters the kernel is positive semi-definite, and its eigenvalues decrease. The sum ends at
-    the last degree: harmonics of all its degrees explain the whole prior.
+    the last degree: the harmonics of all its degrees represent the prior completely.
 
     Features do not depend on the ratios. After a fit with another zonal kernel, the ratios can be
     trained on the sufficient statistics of that fit, without another pass over the data:
@@ -49,14 +49,13 @@ class FreeSpectrum(ZonalKernelOfDimension):
     >>> bool(finer.elbo() > model.elbo())
     True
 
-    The gain is small: on tabular data the kernel is hardly better than a trained lengthscale of
-    :class:`SphericalMatern52`. Training it is cheap, but more degrees help more.
+    The gain is small: on tabular data the kernel is hardly better than :class:`SphericalMatern52`
+    with a trained lengthscale. Training it is cheap, but more degrees help more.
 
     :param ratios: The ratios ``lambda_l / lambda_{l-1}`` of consecutive degrees, ``[L]``, greater
         than zero and less than one. Ratios near the limit of one train slowly.
     :param degrees: The only degrees with variance, ``[L + 1]``, increasing; by default 0, ..., L.
-    :param radial_power: The power of r r' in the kernel, as in
-        :class:`~interdomain.kernels.SphericalMatern52`.
+    :param radial_power: The power of r r' in the kernel, as in :class:`SphericalMatern52`.
     :param variance: This and all further arguments are those of :class:`ZonalKernel`.
     :raises ValueError: As for :class:`ZonalKernel`; also if an argument is not as above.
     """
@@ -108,9 +107,9 @@ class FreeSpectrum(ZonalKernelOfDimension):
         """Make a kernel that is initially a copy of another kernel, cut off above ``max_degree``.
 
         It copies the eigenvalues, the input scales and the radial power. Its variance is that of
-        the other kernel times the share of the degrees that are kept. The two kernels share no
-        parameters; parameters that are not trainable stay so. Degrees without variance stay
-        without.
+        the other kernel times the variance share of the degrees up to ``max_degree``. Degrees with
+        eigenvalue zero are left out. The kernels share no parameters; a copy is trainable if its
+        original is.
 
         :param input_dim: The number D of input columns of the kernel (after ``active_dims``).
         :raises ValueError: If the kernel is not zonal, or its eigenvalues are not positive and

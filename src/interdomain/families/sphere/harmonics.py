@@ -59,10 +59,10 @@ class SphericalHarmonics(OnSphere):
     degrees, ``|k_2| <= k_3 <= ... <= k_d = l``, identifies a harmonic: its degrees in the first
     two, three, ... and all d coordinates of the sphere. For lifted inputs, the coordinates are the
     columns of X in ``column_order``, then the bias. A harmonic has the factor ``r_j^{k_j}``, where
-    r_j is the norm of the first j coordinates. If the columns with the smallest scale come first,
-    harmonics with a degree in these columns are small. Kuu stays diagonal, and only the chosen
-    harmonics are computed. :meth:`for_data` chooses the harmonics with the most prior variance over
-    the data, and orders the columns:
+    r_j is the norm of the first j coordinates. So harmonics with a high ``k_j`` are small if the
+    columns with the smallest scale come first. Kuu stays diagonal, and only the chosen harmonics
+    are computed. :meth:`for_data` chooses the harmonics with the most prior variance over the data,
+    and orders the columns:
 
     >>> X = np.random.default_rng(0).normal(size=[500, 20])
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[1.0, 1.0, *[1e-4] * 18])
@@ -81,9 +81,9 @@ class SphericalHarmonics(OnSphere):
     :param chains: Single harmonics instead of degrees, integers ``[M, d - 1]``: a row ``k_2, ...,
         k_d`` for each harmonic, with ``k_2 < 0`` for a sine instead of a cosine. Any set is
         allowed; Kuf omits other harmonics that the computation needs.
-    :param column_order: The order of the kernel's active columns, a permutation of 0, ..., d - 2,
-        innermost first; unchanged by default. For inputs on a sphere, it is the order of all
-        coordinates except the last. Harmonics of a whole degree span the same space in any order.
+    :param column_order: The active columns that are coordinates 1, ..., d - 1, in this order: a
+        permutation of 0, ..., d - 2, unchanged by default. For inputs on a sphere, it orders all
+        coordinates but the last. Harmonics of a whole degree span the same space in any order.
     :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
     :ivar degrees: All degrees that occur, increasing; ``multiplicities`` counts their harmonics.
     :ivar level_of_each: The position in ``degrees`` of the degree of each harmonic, ``[M]``.
@@ -221,7 +221,7 @@ class SphericalHarmonics(OnSphere):
         return tf.gather(levels, self.level_of_each)
 
     def structure(self, kernel: ZonalKernel) -> Waves | None:
-        """On the globe, double Fourier series in latitude and longitude; None otherwise."""
+        """Waves in latitude and longitude (double Fourier series) on the globe; None otherwise."""
         columns = seen_columns(kernel, 2) if isinstance(kernel.lift, Degrees) else None
         if columns is None:
             return None
@@ -269,8 +269,8 @@ class SphericalHarmonics(OnSphere):
             )
 
     def settings_of(self, kernel: Kernel) -> Any:
-        """The settings of Kuf: the lift to the sphere, and features of finite-rank kernels. Only
-        Kuu has the spectrum, so sums over rows serve other spectra too (``FreeSpectrum``)."""
+        """The settings of Kuf: the lift to the sphere, and the features of a finite-rank prior. The
+        eigenvalues are not among them, so kernels with other eigenvalues can use the statistics."""
         base = base_of(kernel)
         ends = []
         while kernel is not base:
@@ -284,7 +284,7 @@ class SphericalHarmonics(OnSphere):
         }
 
     def is_subset_of(self, others: SphericalHarmonics) -> bool:
-        """Whether all harmonics are among others; the column order of whole degrees is ignored."""
+        """Whether all harmonics are among ``others``, for whole degrees in any column order."""
         are_whole = self.has_whole_degrees and others.has_whole_degrees
         same = are_whole or self.column_order == others.column_order
         return same and set(map(tuple, self.chains)) <= set(map(tuple, others.chains))

@@ -30,12 +30,12 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
 
         K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
 
-    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are already on a sphere
-    need no lift. With ``inputs="unit_vectors"``, they are the directions, and d = D. With
-    ``inputs="degrees"``, they are latitudes and longitudes on the globe, and d = 3. The radius is
-    then one, and ``radial_power`` has no effect. The eigenfunctions of every zonal kernel are the
-    spherical harmonics. Its eigenvalues lambda_l define kappa: kappa(t) is the sum of
-    ``lambda_l N(d, l) P_l(t)``.
+    with ``kappa(1) = 1`` (Dutordoir et al., *Sparse Gaussian Processes with Spherical Harmonic
+    Features*, 2020, section 3.1). Inputs that are already on a sphere need no lift, and r is one.
+    With ``inputs="unit_vectors"``, they are the directions, and d = D. With ``inputs="degrees"``,
+    they are latitudes and longitudes on the globe, and d = 3. The eigenfunctions of every zonal
+    kernel are the spherical harmonics. Its eigenvalues lambda_l define ``kappa(t) = sum_l lambda_l
+    N(d, l) P_l(t)``: N(d, l) harmonics have degree l, and P_l is a Gegenbauer polynomial.
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
     :meth:`eigenvalues`; by default they are computed by quadrature, to an *absolute* accuracy of
@@ -96,11 +96,11 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return LIFTS[self.inputs]
 
     def scaled_parts(self) -> list[gpflow.kernels.Kernel]:
-        """The kernel itself, as its weights scale the columns of X."""
+        """A list of this kernel alone, whose weights scale the columns of X."""
         return [self]
 
     def validate_rows(self, name: str, X: Array) -> None:
-        """Check rows ``[..., D]``, with all columns of X; a ValueError for invalid inputs."""
+        """Check rows ``[..., D]`` of all columns of X; a ValueError if an input is not valid."""
         with contextlib.suppress(IndexError):  # for too few columns, the covariances raise an error
             self.lift.validate(name, X[..., self.active_dims])
 
@@ -176,7 +176,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return np.asarray(tf.sqrt(self.bias_variance / self.weight_variances), float)
 
     def to_scaled_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """Radii to the power ``radial_power``, and unit vectors, as by :meth:`to_sphere`."""
+        """Radii to the power ``radial_power``, and the unit vectors of :meth:`to_sphere`."""
         radius, unit = self.to_sphere(X)
         if self.radial_power == 0:
             return tf.ones_like(radius), unit
@@ -200,7 +200,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return self.variance * tf.square(self._lifted(X)[0][..., 0])
 
     def diagonal_terms(self) -> list[DiagonalTerm]:
-        """The prior variance: the squared radii to the power ``radial_power``, and the variance."""
+        """The diagonal of K as one term: the variance times the squared radial factor of a row."""
         return [
             (
                 lambda X: tf.square(self._lifted(tf.convert_to_tensor(X))[0][:, 0]),

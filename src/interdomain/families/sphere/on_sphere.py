@@ -51,7 +51,7 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         return scale[..., 0], unit
 
     def check_same_sphere(self, other: OnSphere) -> None:
-        """Check that another set of variables has the same dimension; a ValueError otherwise."""
+        """Check that another inducing variable has the same d; a ValueError otherwise."""
         if self.dimension != other.dimension:
             raise ValueError(
                 f"iv_v has dimension {self.dimension}, but iv_u has {other.dimension}; both must "

@@ -21,18 +21,7 @@ from .mathematics.laplace_beltrami import stationary_eigenvalues, stationary_ker
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
-    """A zonal kernel with a lengthscale.
-
-    :param lengthscale: Positive scalar, in radians on the sphere. In high dimension, random points
-        are nearly always at right angles, and a lengthscale that suits a circle makes the kernel
-        almost constant. The default is therefore ``sqrt(2 / (d - 1))`` if ``weight_variances`` or
-        ``active_dims`` determine d; for lifted inputs, ``d - 1`` is the number of columns. It is
-        0.5 if d is not known, and on the globe.
-    :param radial_power: The power of r r' in the kernel. With 1, the default, functions grow
-        linearly away from the data, as in Dutordoir et al. 2020; with 0, ``K(x, x)`` is constant.
-    :param variance: This and all further arguments are those of :class:`ZonalKernel`.
-    :raises ValueError: As for :class:`ZonalKernel`, or if ``radial_power`` is negative.
-    """
+    """A zonal kernel with a lengthscale; :class:`SphericalMatern52` describes the parameters."""
 
     def __init__(
         self,
@@ -74,9 +63,8 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
     """A stationary kernel defined by its eigenvalues, which depend on the dimension:
     ``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
 
-    The eigenvalues are those of Dutordoir et al. 2020 (section 3.2 and appendix B.4), divided by
-    their sum over all harmonics, so that kappa(1) = 1 and the prior is not truncated. The module
-    :mod:`.laplace_beltrami` describes the summation of kappa, and its accuracy.
+    The eigenvalues of Dutordoir et al. 2020 (section 3.2 and appendix B.4) are divided by their sum
+    over all harmonics, so that kappa(1) = 1. See :mod:`.laplace_beltrami` for the accuracy.
     """
 
     nu: float
@@ -109,19 +97,32 @@ def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
 
 
 class SphericalMatern12(LaplaceBeltrami):
-    """The Matern-1/2 kernel on the sphere: continuous, rough samples."""
+    """The Matern-1/2 kernel on the sphere: continuous, rough samples. The parameters are those of
+    :class:`SphericalMatern52`."""
 
     nu = 0.5
 
 
 class SphericalMatern32(LaplaceBeltrami):
-    """The Matern-3/2 kernel on the sphere: samples with one derivative."""
+    """The Matern-3/2 kernel on the sphere: samples with one derivative. The parameters are those of
+    :class:`SphericalMatern52`."""
 
     nu = 1.5
 
 
 class SphericalMatern52(LaplaceBeltrami):
-    """The Matern-5/2 kernel on the sphere: samples with two derivatives."""
+    """The Matern-5/2 kernel on the sphere: samples with two derivatives.
+
+    :param lengthscale: Positive scalar, in radians on the sphere. In high dimension, random points
+        are nearly always at right angles, and a lengthscale that suits a circle makes the kernel
+        almost constant. The default is therefore ``sqrt(2 / (d - 1))`` if ``weight_variances`` or
+        ``active_dims`` determine d; for lifted inputs, ``d - 1`` is the number of columns. It is
+        0.5 if d is not known, and on the globe.
+    :param radial_power: The power of r r' in the kernel. With 1, the default, functions grow
+        linearly away from the data, as in Dutordoir et al. 2020; with 0, ``K(x, x)`` is constant.
+    :param variance: This and all further arguments are those of :class:`ZonalKernel`.
+    :raises ValueError: As for :class:`ZonalKernel`, or if ``radial_power`` is negative.
+    """
 
     nu = 2.5
 
@@ -129,7 +130,8 @@ class SphericalMatern52(LaplaceBeltrami):
 class SphericalSquaredExponential(LaplaceBeltrami):
     """The squared exponential kernel on the sphere: smooth samples.
 
-    Its eigenvalues are ``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``.
+    Its eigenvalues are ``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``. The parameters are
+    those of :class:`SphericalMatern52`.
     """
 
     nu = np.inf
@@ -140,6 +142,7 @@ class ChordalSquaredExponential(SphericalStationary):
 
     With alpha = (d - 2) / 2, ``lambda_l = (2 lengthscale^2)^alpha Gamma(alpha + 1)
     exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``; I is the modified Bessel function.
+    The parameters are those of :class:`SphericalMatern52`; the default lengthscale is 1.
     """
 
     @inherit_check_shapes
@@ -166,16 +169,7 @@ class ChordalSquaredExponential(SphericalStationary):
 
 
 class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
-    """A stationary kernel on the globe, for inputs in degrees. It is defined on the sphere S^2,
-    without a bias; the date line and the poles are not special.
-
-    :param variance: The prior variance ``K(x, x)``.
-    :param lengthscale: The lengthscale in radians, 0.5 by default; 0.1 is 637 km on the earth.
-    :param active_dims: The columns of X with latitude and longitude, in this order: ``[1, 0]`` if
-        the longitude is the first column.
-    :raises ValueError: As for :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
-        "degrees".
-    """
+    """A stationary kernel on the globe, for inputs in degrees: see :class:`GlobeMatern32`."""
 
     def __init__(
         self,
@@ -197,21 +191,31 @@ class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
 
 
 class GlobeMatern12(GlobeStationary, SphericalMatern12):
-    """The Matern-1/2 kernel of the globe: continuous, rough samples."""
+    """The Matern-1/2 kernel of the globe: continuous, rough samples. The parameters are those of
+    :class:`GlobeMatern32`."""
 
 
 class GlobeMatern32(GlobeStationary, SphericalMatern32):
     """The Matern-3/2 kernel of the globe: samples with one derivative.
 
     It is :class:`~interdomain.kernels.SphericalMatern32` with ``inputs="degrees"``, for rows of
-    latitude and longitude. Spherical harmonics in dimension 3 depend on no parameter of the kernel,
-    so the lengthscale is trained after one pass over any number of rows.
+    latitude and longitude. It has no bias, and the date line and the poles are not special.
+    Spherical harmonics in dimension 3 depend on no parameter of the kernel, so the lengthscale is
+    trained after one pass over any number of rows.
+
+    :param variance: The prior variance ``K(x, x)``.
+    :param lengthscale: The lengthscale in radians, 0.5 by default; 0.1 is 637 km on the earth.
+    :param active_dims: The columns of X with latitude and longitude, in this order: ``[1, 0]`` if
+        the longitude is the first column. By default, X has only these two columns.
+    :raises ValueError: As for :class:`ZonalKernel`, or if ``inputs`` is not "degrees".
     """
 
 
 class GlobeMatern52(GlobeStationary, SphericalMatern52):
-    """The Matern-5/2 kernel of the globe: samples with two derivatives."""
+    """The Matern-5/2 kernel of the globe: samples with two derivatives. The parameters are those of
+    :class:`GlobeMatern32`."""
 
 
 class GlobeSquaredExponential(GlobeStationary, SphericalSquaredExponential):
-    """The squared exponential kernel of the globe: smooth samples."""
+    """The squared exponential kernel of the globe: smooth samples. The parameters are those of
+    :class:`GlobeMatern32`."""

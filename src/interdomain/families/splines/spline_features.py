@@ -42,7 +42,7 @@ class SplineFeatures(InterDomainInducingVariables):
 
     :class:`interdomain.models.StructuredSGPR` and :class:`interdomain.models.DualSVGP` build no
     M x M matrix, so tens of thousands of features take seconds and resolve local variation. In
-    ``gpflow.models.SVGP``, q is dense, which suits few features only.
+    ``gpflow.models.SVGP``, q is dense, which limits the number of features.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[2000, 2])
@@ -56,7 +56,7 @@ class SplineFeatures(InterDomainInducingVariables):
     >>> fitted = idm.fit(model, steps=3, progress=False)
     >>> mean, variance = model.predict_f(X[:5])
 
-    Splines represent lengthscales of a few cells well; :meth:`unexplained_share` is the rest.
+    If a lengthscale spans a few cells or more, :meth:`unexplained_share` is small.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box. Rows outside the box are an error.
@@ -170,7 +170,7 @@ class SplineFeatures(InterDomainInducingVariables):
         return num_columns(kernel, 1) if len(self.num) == 1 else None
 
     def parts(self, kernel: Kernel) -> list[Block]:
-        """The splines of each column, with the factor of the kernel for that column."""
+        """The splines of each column, paired with the kernel's factor for that column."""
         if not isinstance(kernel, Product):
             return [(self, kernel)]
         parts = zip(self.lower, self.upper, self.num, self._factors(kernel), strict=True)

@@ -38,15 +38,14 @@ NEGLIGIBLE_SHARE = 1e-12
 class BoxFourierFeatures(InterDomainInducingVariables):
     """Projections of f on the sines and cosines of a box, for periodized kernels.
 
-    Use these features with :class:`~interdomain.kernels.Periodized` kernels of one to four columns.
+    The features suit :class:`~interdomain.kernels.Periodized` kernels of one to four columns.
 
-    ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
-    of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
-    lower``. Then ``Kuf = phi_m(x)``, which **depends on no parameter of the kernel**. Kuu is
-    diagonal, ``1 / S(2 pi j / P)``, with S the spectral density of the base kernel.
-    ``gpflow.models.SVGP`` factorises nothing; ``gpflow.models.SGPR`` factorises every Kuu. In
-    :class:`interdomain.models.StructuredSGPR`, one pass over the data serves the variance, all
-    lengthscales and the noise.
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel. The phi_m are orthonormal waves of the box. A
+    wave has one factor for each column: ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) /
+    P)`` or the sine, with ``P = upper - lower``. Then ``Kuf = phi_m(x)``, which **depends on no
+    parameter of the kernel**. Kuu is diagonal, ``1 / S(2 pi j / P)``, with S the spectral density
+    of the base kernel. ``gpflow.models.SGPR`` factorises Kuu, ``gpflow.models.SVGP`` does not.
+    :class:`interdomain.models.StructuredSGPR` trains all parameters after one pass over the data.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[1000, 2])
@@ -96,8 +95,8 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     ) -> BoxFourierFeatures:
         """Make features at the frequencies of largest spectral density of a kernel.
 
-        :param kernel: The kernel of the model, or the base kernel of a :class:`FiniteRank` kernel.
-            The features have its box; its current parameters determine the frequencies.
+        :param kernel: The kernel of the model, or of its :class:`~interdomain.kernels.FiniteRank`
+            prior. The features have its box; its current parameters determine the frequencies.
         :param num_inducing: The largest number of features.
         :raises ValueError: If the kernel is of another class, or there are too many features.
         """
@@ -111,7 +110,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return len(self.functions)
 
     def is_subset_of(self, others: BoxFourierFeatures) -> bool:
-        """Whether all waves are among other features of the same box."""
+        """Whether all waves are among ``others``, and the boxes are the same."""
         known = set(map(tuple, others.frequencies.tolist()))
         return self._has_box_of(others) and known.issuperset(map(tuple, self.frequencies.tolist()))
 
@@ -162,12 +161,12 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return Diagonal(tf.gather(1 / shares / greatest, places.reshape(-1)))
 
     def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
-        """The prior variance of the waves, which is constant."""
+        """The prior variance of the waves together, which is the same at all rows, as one term."""
         self.validate_kernel(kernel)
         return [constant_term(lambda: kernel.explained_variance(self.frequencies))]
 
     def dictionary(self, kernel: Periodized) -> WaveDictionary:
-        """All waves of the box."""
+        """The dictionary of all waves of the box, from which features are chosen."""
         return WaveDictionary(self, kernel)
 
     def validate_kernel(self, kernel: Periodized) -> None:

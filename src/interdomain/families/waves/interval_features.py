@@ -68,9 +68,9 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     :param lower: The lower end of the interval.
     :param upper: The upper end of the interval.
     :param num_frequencies: The number of sines, which is also the number of cosines.
-    :param polynomial_degree: The degree of the last polynomial, up to 3. For a Matern process of
-        order p + 1/2, the first p + 1 polynomials help; any degree is in the RKHS. Degree 0 gives
-        the features of the paper, without polynomials. The interval should then exceed the data by
+    :param polynomial_degree: The degree of the last polynomial, 3 by default and at most. For a
+        Matern process of order p + 1/2, the first p + 1 polynomials help; any degree is in the
+        RKHS. Degree 0 gives the features of the paper. The interval should then exceed the data by
         about two lengthscales on either side, so that f can become periodic.
     :ivar angular_frequencies: The w_m, ``[num_frequencies]``, in radians per unit of x.
     :raises ValueError: If the interval is empty or not finite, or a number is not in its range.
@@ -137,13 +137,13 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         return 2 * self.num_frequencies + 1 + self.polynomial_degree
 
     def is_subset_of(self, others: VariationalFourierFeatures) -> bool:
-        """Whether all waves and polynomials are among other features of the same interval."""
+        """Whether all waves and polynomials are among ``others``, and the intervals are equal."""
         same = (self.lower, self.upper) == (others.lower, others.upper)
         fewer = self.polynomial_degree <= others.polynomial_degree
         return same and fewer and self.num_frequencies <= others.num_frequencies
 
     def num_columns(self, kernel: Stationary) -> int | None:
-        """The number of columns of X, given that the features are for one column."""
+        """The number of columns of X: one; None if the kernel selects its column of X."""
         return num_columns(kernel, 1)
 
     def domain(self, kernel: Stationary) -> Domain:
@@ -154,8 +154,9 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     def Kuf(self, kernel: Stationary, X: TensorType) -> tf.Tensor:
         """The covariances of the inducing variables and f(x): the features inside the interval.
 
-        Outside, a feature is a polynomial of degree p times ``exp(-l r)``, with r the distance from
-        the end. Value and p derivatives are continuous: f is Markov in them (section 3.4, p = 0).
+        Outside, a feature is a polynomial of degree p times ``exp(-l r)``: r is the distance from
+        the end, and l is ``sqrt(2 p + 1)`` divided by the lengthscale. The value and p derivatives
+        are continuous, because f is Markov in them (section 3.4 for p = 0).
         """
         x = self._column(kernel, X)
         below, above = self.lower - x, x - self.upper

@@ -23,24 +23,24 @@ from .spectral_density import column_lengthscales, matern_order, spectral_densit
 
 
 class Periodized(UniformVariance):
-    """A stationary kernel summed over all images of a box: ``k_P(tau) = sum_n k(tau + n P)``.
+    """A stationary kernel made periodic on a box: ``k_P(tau) = sum_n k(tau + n P)``.
 
-    It repeats with the periods ``P = upper - lower``. Its eigenfunctions are the sines and cosines
-    of the box; the eigenvalues are the kernel's spectral density S (Poisson's summation formula),
+    The sum is over all integer vectors n, and the periods are ``P = upper - lower``. The
+    eigenfunctions are the sines and cosines of the box; the eigenvalues are the spectral density S
+    of the base kernel k (Poisson's summation formula),
 
         k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i.
 
     The eigenfunctions do not depend on the variance or the lengthscales. So
     :class:`interdomain.inducing_variables.BoxFourierFeatures` have a constant Kuf and a diagonal
-    Kuu. In :class:`interdomain.models.StructuredSGPR`, one pass over the data serves all
-    hyperparameters.
+    Kuu. :class:`interdomain.models.StructuredSGPR` then trains all hyperparameters after one pass
+    over the data.
 
     For a prior of finite rank, which consists of the chosen waves only, pass this kernel and the
     features to :class:`~interdomain.kernels.FiniteRank`.
 
-    Inside the box, the kernel differs from the base kernel by the sum over the images. This
-    difference is about the base kernel at a distance of the margin: the length of the box minus the
-    range of the data.
+    Between rows of the data, the kernel differs from the base kernel by about the base kernel's
+    value at the margin: the length of the box minus the range of the data.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
@@ -49,7 +49,7 @@ class Periodized(UniformVariance):
     >>> features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 200)
     >>> Y = np.sin(9 * X[:, :1]) * X[:, 1:]
     >>> model = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.01)
-    >>> list(model.feature_parameters)  # one pass serves all hyperparameters
+    >>> list(model.feature_parameters)  # one pass is enough for all hyperparameters
     []
 
     :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
@@ -137,7 +137,7 @@ class Periodized(UniformVariance):
 
     @check_shapes("frequencies: [J, D]", "return: []")
     def explained_variance(self, frequencies: Any) -> tf.Tensor:
-        """The prior variance of the waves of some frequencies together."""
+        """The sum of the prior variances of the waves of some integer frequencies."""
         frequencies = np.asarray(frequencies)
         density = self.spectral_density(frequencies)
         counts = tf.constant(num_functions(frequencies), density.dtype)
@@ -145,7 +145,7 @@ class Periodized(UniformVariance):
 
     @check_shapes("X: [batch..., N, D]", "functions: [M, D]", "return: [M, batch..., N]")
     def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
-        """The orthonormal waves of the box, at inputs that are sliced to ``active_dims``."""
+        """The orthonormal waves ``BoxFourierFeatures.functions`` at inputs, in active columns."""
         rows = as_rows(X, self.num_columns)
         turns = (rows - tf.constant(self.lower, rows.dtype)) / tf.constant(self.periods, rows.dtype)
         values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))

@@ -90,7 +90,7 @@ class CyclicTransform(abc.ABC):
 
     @property
     def axes(self) -> tuple[CyclicTransform, ...]:
-        """The factors of a Product; otherwise only the transformation itself."""
+        """The factors of a :class:`Product`; for any other transformation, itself alone."""
         return (self,)
 
     @check_shapes("X: [batch..., D]", "return: [batch..., D]")
@@ -125,7 +125,7 @@ class CyclicTransform(abc.ABC):
         return tf.stack(elements[-len(exponents) :])
 
     def to_domain(self, normals: Array) -> Array:
-        """Points ``[N, D]`` in the transformation's domain, from standard normals ``[N, D]``."""
+        """Points in the transformation's domain, computed from standard normals ``[N, D]``."""
         return normals
 
     def wrap(self, difference: Array) -> Array:

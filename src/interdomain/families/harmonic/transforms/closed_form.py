@@ -37,7 +37,7 @@ class ClosedFormTransform(CyclicTransform):
         """Check nothing, because the order follows from the formula."""
 
     def _each(self, power: Callable[[int], Any], exponents: IntArray) -> Any:
-        """The stacked powers of a matrix or of a permutation; those of a whole orbit are cached."""
+        """The stacked powers of a matrix or of a permutation; all powers together are cached."""
         if len(exponents) == 1:
             return power(int(exponents[0]))[None]
         if self._stack is None:

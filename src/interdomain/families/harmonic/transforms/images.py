@@ -23,6 +23,7 @@ def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
 class ImageFlip(Permutation):
     """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
+    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param axis: 0 flips up and down, 1 left and right.
     :raises ValueError: If an argument is invalid, or there is only one pixel along the axis.
     """
@@ -44,6 +45,7 @@ class ImageTranslation(Permutation):
     The rows return to their places after ``H / gcd(H, rows)`` shifts, and the columns after
     ``W / gcd(W, columns)``. The order is the least common multiple of these two numbers.
 
+    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param shift: ``(rows, columns)`` in pixels; positive numbers shift down and to the right.
     :raises ValueError: If ``image_shape`` or ``shift`` has another form, or no pixel moves.
     """

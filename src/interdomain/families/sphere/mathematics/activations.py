@@ -32,12 +32,12 @@ class Activation(abc.ABC):
         """The coefficients of all degrees, ``[max_degree + 1]``."""
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` with nonzero coefficients. By default, 0, 1 and all even
+        """The degrees up to ``max_degree`` with nonzero coefficients. By default, 1 and all even
         degrees, for the sum of ``t / 2`` and an even function."""
         return tuple(degree for degree in range(max_degree + 1) if degree == 1 or degree % 2 == 0)
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        """The coefficients of ``degrees``, ``[len(degrees)]``; zero for missing degrees."""
+        """The Funk-Hecke coefficients of ``degrees`` on S^{dimension - 1}, ``[len(degrees)]``."""
         return np.asarray(_coefficients(self, dimension, max(degrees, default=0))[list(degrees)])
 
 
@@ -84,8 +84,8 @@ class SmoothActivation(Activation):
 
 @dataclass(frozen=True)
 class Softplus(SmoothActivation):
-    """The activation ``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large
-    sharpness. It has the degrees 0, 1 and all even degrees."""
+    """The activation ``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for a large,
+    positive sharpness. Its coefficients are nonzero for degree 1 and all even degrees."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.softplus(self.sharpness * t) / self.sharpness

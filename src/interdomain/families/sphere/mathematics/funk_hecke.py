@@ -1,4 +1,4 @@
-"""Funk-Hecke coefficients on S^{d-1}: the eigenvalues of zonal kernels, and those of activations.
+"""Funk-Hecke coefficients on S^{d-1}: eigenvalues of zonal kernels, coefficients of activations.
 
 ``lambda_l = 1 / B(1/2, (d-1)/2) * integral of kappa(t) P_l(t) (1 - t^2)^((d-3)/2) dt`` over [-1, 1]
 (Dai & Xu, Theorem 1.2.9, for the uniform probability measure), with ``P_l(1) = 1``.
@@ -61,15 +61,15 @@ def funk_hecke_coefficients(
     breaks: tuple[float, ...] = (),
     dtype: tf.DType = tf.float64,
 ) -> tf.Tensor:
-    """The coefficients of any function of t by quadrature, differentiable in its parameters.
+    """The Funk-Hecke coefficients of a function of the cosine t of an angle, by quadrature.
 
-    The accuracy is *absolute*: about 1e-15 times the function's largest value up to degree 60, and
-    2e-14 at degree 150. Smaller coefficients are noise. If the coefficients are the squares of
-    those of an activation, integrate the activation and square the result.
+    They are differentiable in parameters of the function. The accuracy is *absolute*: about 1e-15
+    times the function's largest value up to degree 60, and 2e-14 at degree 150. Smaller
+    coefficients are noise. For squares of an activation's coefficients, square the result.
 
     :param shape_function: The function, from a tensor of values of t to a tensor of its values.
-    :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the
-        quadrature is split there.
+    :param dimension: The dimension d of the space around the sphere S^{d-1}.
+    :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump.
     """
     t, matrix = funk_hecke_rule(dimension, max(degrees), breaks)
     values = shape_function(tf.constant(t, dtype))

@@ -176,7 +176,7 @@ def _multiply(
 
 
 def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
-    """Some rows of the harmonics; a single row, that of the first round, is returned unchanged."""
+    """Some rows of the harmonics; the single row of the first round is returned unchanged."""
     return harmonics if harmonics.shape[0] == 1 else tf.gather(harmonics, rows)
 
 
@@ -201,7 +201,7 @@ def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
 def chosen_harmonics(
     X: tf.Tensor, chains: IntArray, *, scale: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """Some harmonics of :func:`~interdomain.sphere.spherical_harmonics`, in any order.
+    """The chosen harmonics of :func:`.harmonics.spherical_harmonics`, in any order.
 
     :param X: Unit vectors; d is the last dimension, statically known. Outside the sphere, the
         harmonics are continued as homogeneous polynomials.
