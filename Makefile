@@ -42,8 +42,8 @@ pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 help:
 	@echo "make demo        run notebooks/terrain.py: a map of 124,000 heights, in a minute"
 	@echo "make docs        build the site into build/site"
-	@echo "make test        run the tests: every oracle and every contract once"
-	@echo "make test-slow   run those that start processes, kill, resume or run benchmarks"
+	@echo "make test        run the quick tests"
+	@echo "make test-slow   run the tests that start processes, kill, resume or run benchmarks"
 	@echo "make test-all    both together"
 	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
 	@echo "make test-numpy2 all tests with numpy 2, which GPflow does not allow"
