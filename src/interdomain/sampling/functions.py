@@ -64,12 +64,11 @@ def sample_functions(
     num_features: int = 1_000,
     input_dim: int | None = None,
 ) -> FunctionSamples:
-    """Draw functions from a model's posterior, which can be evaluated anywhere.
+    """Draw functions from a model's posterior, which can be evaluated at any rows.
 
-    If the features represent the whole prior, a function is given by a draw of their weights. That
-    is the case for :class:`~interdomain.kernels.FiniteRank` with its own features, and for sums of
-    such kernels. Otherwise a function is drawn from the prior, as a sum of random or spectral
-    features.
+    For a prior of finite rank, a function is a draw of the weights of its features. These are
+    :class:`~interdomain.kernels.FiniteRank` kernels with their own features, and their sums. For a
+    full prior, a function is first drawn from the prior, as a sum of random or spectral features.
     It is then corrected by ``Kfu Kuu^{-1} (u - u')``: u is drawn from q, and u' are the inducing
     variables of the prior's function (Wilson et al. 2020, *Efficiently sampling functions from
     Gaussian process posteriors*). A value costs ``O(M)`` operations, plus ``O(num_features)`` for

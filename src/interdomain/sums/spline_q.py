@@ -23,9 +23,9 @@ from .spline_posterior import SplinePosterior
 
 
 class SplineCollapsed(NamedTuple):
-    """The terms of the bound and q: see :class:`interdomain.sums.protocol.Collapsed`.
+    """The terms of the bound and q for splines: see :class:`interdomain.sums.protocol.Collapsed`.
 
-    :ivar sums: The sums.
+    :ivar sums: The :class:`.SplineSums` of the features.
     :ivar splines: Kuu of the splines.
     :ivar others: Kuu of the other features.
     :ivar gram: G.
@@ -63,7 +63,7 @@ class SplineCollapsed(NamedTuple):
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few splines, without gradients with respect to the sums.
+        """The mean and root of the whitened q of few splines as dense matrices, without gradients.
 
         :raises ValueError: If the splines are too many.
         """

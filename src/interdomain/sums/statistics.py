@@ -72,8 +72,8 @@ class SufficientStatistics:
         return total
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
-        """The statistics without the rows of ``other``, which must be among these rows. Only the
-        numbers of rows can be checked.
+        """The statistics without the rows of ``other``, which must be among the rows of these
+        statistics. Only the numbers of rows can be checked.
 
         :raises ValueError: If the features differ, or ``other`` has more rows.
         """
@@ -155,7 +155,7 @@ class SufficientStatistics:
     def difference(
         self, description: Mapping[str, Any], parameters: Mapping[str, Array]
     ) -> str | None:
-        """The first difference between these features and others, in words; None if they agree."""
+        """The first difference between these features and ``features``, in words; None if equal."""
         for name in {**self.description, **description}:
             was, now = (part.get(name, "not there") for part in (self.description, description))
             if was != now:

@@ -136,8 +136,7 @@ class DualSVGP(ConvertibleModel):
 
     @property
     def sites(self) -> Sites:
-        """The sums over the sites that determine q, as arrays; zero before the first step, when q
-        is the prior."""
+        """The sums over the sites that determine q, as arrays; zero before the first step."""
         return Sites(*(variable.numpy() for variable in self.site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
@@ -290,7 +289,7 @@ class DualSVGP(ConvertibleModel):
         return self._features.mean.residual
 
     def slopes_of_mean(self, variables: Sequence[tf.Variable]) -> tuple[Array, Array]:
-        """The derivatives of log Z (:meth:`maximum_log_likelihood_objective`) by the P parameters of
+        """The derivatives of log Z (:meth:`maximum_log_likelihood_objective`) by P parameters of
         the mean, ``[P]``, and minus the second derivatives, ``[P, P]``.
 
         :param variables: The variables of the parameters, in which the mean must be linear.

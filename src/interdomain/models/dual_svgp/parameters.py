@@ -73,8 +73,8 @@ def solution(matrix: Array, column: Array) -> Array:
 def slopes_of_prior(
     module: gpflow.base.Module, variables: Sequence[tf.Variable]
 ) -> tuple[Array, Array]:
-    """The first and second derivatives of the log prior density of the trainable parameters of a
-    likelihood or a mean function, with respect to their unconstrained variables."""
+    """The first and second derivatives of the log prior density of a module's trainable
+    parameters, with respect to their unconstrained variables."""
 
     def density() -> tf.Tensor:
         return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])

@@ -78,7 +78,7 @@ class HVGP(AdditiveSVGP):
     :param likelihood: Any likelihood of GPflow.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
     :param transforms: A member of :mod:`interdomain.transforms`, or a list that commutes.
-    :param complete: Whether a part that adds two complex kernels also has variables at the images of
+    :param complete: Whether a part that adds two complex kernels also has variables at images of
         its points (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
     :param options: All other arguments of :class:`AdditiveSVGP`.
     :raises ValueError: If the kernel is not invariant, or Z does not fit the transformations.

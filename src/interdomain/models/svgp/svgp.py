@@ -47,8 +47,8 @@ class SVGP(gpflow.models.SVGP):
         (Titsias 2025; Bui et al. 2025), in which q(f | u) has a share of the variance r. For other
         likelihoods the share is ``1 / (1 + beta r)``, where beta is minus the second derivative of
         the row's expected log-likelihood; or 1 if the bound is then higher. With "log", training
-        does not raise the noise or the lengthscales to compensate for too few variables.
-        Predictions do not depend on the charge. A step with "log" takes longer.
+        does not raise the noise or the lengthscales to compensate for too few variables; a step
+        takes longer. Predictions are made in the same way.
 
         "log" requires a log-concave likelihood; for other likelihoods its value can exceed the
         evidence. ``Gaussian``, ``Softmax``, ``Poisson``, ``Exponential``, ``Gamma`` with their
@@ -125,9 +125,9 @@ class SVGP(gpflow.models.SVGP):
         return tf.reduce_sum(expectations) * scale - kl
 
     def _tighter_expectations(self, X: TensorType, Y: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The terms of rows for ``charge="log"``, and the KL divergence. A term is an expected log
-        density, minus ``(v - 1 - log v) / 2`` for each latent GP, where q(f | u) has the share v of
-        the prior variance r given the inducing variables.
+        """The terms of rows for ``charge="log"``, and the KL divergence. With the prior variance r
+        given u, q(f | u) has the variance v r for a share v. A term is an expected log density
+        minus ``(v - 1 - log v) / 2`` for each latent GP.
 
         For log-concave likelihoods every v in (0, 1] gives a bound. Each row has its own v, so a
         minibatch estimates the bound without bias. Proof: let C be the covariance of all rows given

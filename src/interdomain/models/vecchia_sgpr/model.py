@@ -73,9 +73,9 @@ class VecchiaSGPR(CollapsedModel):
 
     **Neighbours** are searched with the lengthscales that the local kernel has when the model is
     built. If lengthscales change, :meth:`search` finds the neighbours again; ``fit`` calls it.
-    Distances are Euclidean, in coordinates divided by the lengthscales. The log marginal
-    likelihood, :meth:`elbo`, has gradients with respect to all parameters at fixed neighbours, if
-    the rows are so few that a gradient stores at most 2^27 numbers (1 GiB).
+    Distances are Euclidean, in coordinates divided by the lengthscales. At fixed neighbours, the
+    log marginal likelihood, :meth:`elbo`, has gradients with respect to all parameters. A gradient
+    may store at most 2^27 numbers (1 GiB) for all rows.
 
     **Merged rows.** Rows at one place have the same f, and would be each other's nearest rows. They
     become one row: their weighted mean, with the noise of a mean. Evidence and predictions are
@@ -326,9 +326,8 @@ class VecchiaSGPR(CollapsedModel):
     def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
         """Add rows at the end of the order, at the present parameters.
 
-        The sums of the present rows stay. The sums of the new rows, given their neighbours among
-        all rows, are added. If a new row is at the place of a present row, all sums are computed
-        again.
+        The sums over the new rows, given their neighbours among all rows, are added to the present
+        sums. If a new row is at the place of a present row, all sums are computed again.
 
         :param data: (X ``[n, D]``, Y ``[n, P]``), with the columns of the present rows.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
@@ -442,8 +441,7 @@ class VecchiaSGPR(CollapsedModel):
         return value + tf.cast(within.log_density(noise, self.num_latent_gps), value.dtype)
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the features' weights: the mean ``[M, P]`` and a root ``[M, M]`` of the
-        covariance. Without features both are empty, and no pass is made."""
+        """The mean ``[M, P]`` and a root ``[M, M]`` of the covariance of the features' weights."""
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)

@@ -226,8 +226,8 @@ def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
     """The probability to draw each merged row into a sample, ``[G]``; None if all are equal.
 
     If rare rows hold much of the variation, a uniform sample may miss them. Half of a sample is
-    then uniform. The other half is proportional to the squares of the residuals, and of their
-    differences from the mean of the nearest rows, if few rows have most of these squares.
+    then uniform. The other half is proportional to squares of residuals, and of their differences
+    from the mean of the nearest rows. Squares are used if few rows have most of their sum.
 
     :param residuals: The residuals of the merged rows, ``[G, P]``.
     """
