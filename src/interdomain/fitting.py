@@ -94,7 +94,7 @@ def fit(
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
     **VecchiaSGPR**: a :class:`~interdomain.models.VecchiaSGPR` is trained in turns, which ``steps``
-    counts. Features without neighbours are trained first, as a StructuredSGPR:
+    counts. The features alone are trained first, in a StructuredSGPR:
 
     1. Lengthscales, variance and noise start from the data. L-BFGS takes a few steps from several
        starts, on the densities of random rows given their neighbours. Training resumes from the

@@ -36,7 +36,7 @@ ENDING = ("waves", "splines", "neighbours", "effects", "harmonics", "effects and
 """Candidates whose training ends by itself. With Gaussian noise, rows can be added to them."""
 
 BOXED = "waves", "splines"
-"""Candidates whose features cover a box, outside of which they predict the prior's moments."""
+"""Candidates whose features cover a box; estimators predict only the mean of y outside of it."""
 
 _MOST_COLUMNS = 2, 3, 50
 """The largest numbers of columns for splines, waves, and harmonics of degree 2."""

@@ -30,7 +30,7 @@ neighbours are far, and groups have few rows each. (A model that was trained on 
 predicts from would be overconfident at repeated rows.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
-"""Candidates that combine two others; their training takes longer than both."""
+"""Candidates that combine two candidates; their training takes longer than that of both."""
 
 _FULL_SIZE, _MOST_HELD_OUT = 500, 2_000
 """The largest numbers of points or features at full size, and of held-out rows."""

@@ -62,12 +62,12 @@ class Collapsed(NamedTuple):
     columns: tf.Tensor
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
+        """The terms ``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
         parts = self.scale, self.gram, self.columns, noise_variance
         return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr D G D`` over the features that leave out a part of their kernel."""
+        """The trace ``tr D G D`` over features that leave out a part of their kernel."""
         if not np.any(incomplete):
             return tf.zeros([], tf.float64)
         variances = tf.linalg.diag_part(self.gram)[: len(incomplete)] * tf.square(self.scale)

@@ -203,7 +203,7 @@ class MeanColumns:
     is subtracted from Y before rows are summed.
 
     :ivar kind: The name of the kind of columns, for messages and files.
-    :ivar residual: Whether the mean is subtracted from Y; its parameters are then among those of
+    :ivar residual: Whether the mean is subtracted from Y; its parameters are then parameters of
         the features.
     """
 

@@ -79,7 +79,7 @@ class GroupCollapsed(NamedTuple):
     gram_gradient: bool
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; the first features are eliminated."""
+        """The terms ``log det B`` and ``|c|^2``; the first features are eliminated."""
         factors, rest = self._eliminated(noise_variance, refuse=refuse)
         log_determinant, fit = rest.terms(noise_variance, refuse=refuse)
         log_determinant -= tf.reduce_sum(tf.math.log(noise_variance * self.first * factors))
@@ -110,7 +110,7 @@ class GroupCollapsed(NamedTuple):
         return factors, whiten(self.others.root(), gram, others, gram_gradient=True)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
+        """The trace ``tr Kuu^{-1} G`` over features that leave out a part of their kernel."""
         size, (counts, _, corner) = self.first.shape[0], self.gram
         first_incomplete, others_incomplete = np.split(incomplete[self.sums.groups.order], [size])
         total = tf.zeros([], tf.float64)

@@ -221,8 +221,8 @@ def begin(
 def _prior(
     kernel: Additive, num_inducing: int, highest: Sequence[int]
 ) -> tuple[FiniteRank, AdditiveFeatures]:
-    """The prior of finite rank, and its features, those of largest prior variance. They include the
-    first waves of main effects: an effect that was trained with few waves may seem too weak.
+    """The prior of finite rank, and its features of largest prior variance. They include the first
+    waves of main effects: an effect that was trained with few waves may seem too weak.
 
     :param highest: The largest number of periods of each column.
     """

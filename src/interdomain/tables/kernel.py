@@ -252,7 +252,7 @@ class Additive(WholeRows):
         return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of X that the kernel uses, those of the table.
+        """The columns of X that belong to the table.
 
         :raises ValueError: If X has more or fewer columns.
         """

@@ -95,7 +95,7 @@ class DualSVGP(ConvertibleModel):
         ``SwitchedLikelihood``.
     :param batch_size: As for :class:`StructuredSGPR`, as is ``progress``.
     :raises ValueError: For arguments that are wrong or do not fit together; in a pass, for targets
-        that the likelihood does not allow, and for rows that :class:`StructuredSGPR` refuses.
+        that the likelihood does not allow, and for rows as in :class:`StructuredSGPR`.
     """
 
     def __init__(

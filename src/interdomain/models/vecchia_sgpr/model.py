@@ -68,7 +68,7 @@ class VecchiaSGPR(CollapsedModel):
     **The local kernel is chosen.** Without a ``local_kernel``, :func:`interdomain.fit` compares
     Matern12, Matern32, Matern52 and :class:`~interdomain.kernels.TwoScales`, each with a
     lengthscale for each column. The result's ``local_kernels`` reports the comparison, and later
-    fits use the chosen kernel. Of a given kernel, the parameters are trained. Lengthscales,
+    fits use the chosen kernel. A given kernel is not replaced, only trained. Lengthscales,
     variance and noise start from the data, so that the units of X and Y do not matter.
 
     **Neighbours** are searched with the lengthscales that the local kernel has when the model is
