@@ -56,10 +56,10 @@ def fit(
     pairs in ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``), define q;
     q_sqrt is full or diagonal. By default the step size for a full q rises from 0.001 to 0.1 in 20
     steps. The step size for a diagonal q falls as ``0.1 / (1 + step / 300)``. A step is shortened
-    if it overshoots or its covariance is not positive definite. Several pairs are updated at once,
-    each as if the other pairs were fixed. Several full q's may explain the same data, as those of
-    the blocks of a sum do, or a base and its orthogonal variables. For n of them use ``1 / n`` of
-    the usual size.
+    if it overshoots or its covariance is not positive definite. If a model has n pairs, all are
+    updated at once, each as if the other pairs were fixed. Steps above about ``1 / n`` overshoot if
+    the q's explain the same data (blocks of a sum, or a base and its orthogonal variables). Default
+    sizes are at most ``1 / n``; choose yours so, too.
 
     **StructuredSGPR**: a :class:`~interdomain.models.StructuredSGPR` needs one pass over its rows:
 
@@ -74,34 +74,35 @@ def fit(
     the noise variance and the mean function. ``options={"subset_size": None}`` trains everything on
     all rows, if the rows are in memory.
 
-    **DualSVGP**: a :class:`~interdomain.models.DualSVGP` is trained in a few passes, its steps:
+    **DualSVGP**: a :class:`~interdomain.models.DualSVGP` is trained in a few passes over the rows,
+    which ``steps`` counts:
 
     1. If features depend on trainable parameters, or the rows exceed four times the subset, steps 2
        to 5 run first on a random subset. Parameters of features are trained there, in turns with q,
        and are then marked not trainable.
-    2. The first sites are computed. Sites are Gaussian factors that stand for the likelihood of
-       each row. Each row has its own first q if the best level of f is more than a prior deviation
-       away from the prior mean; this q is around the level. Otherwise q is a narrow prior.
+    2. The first q is computed. If the best constant level of f is within one prior standard
+       deviation of the prior mean, it is the prior with a narrow covariance. Otherwise it follows
+       from first sites near this level. A site is a Gaussian factor for a row's likelihood.
     3. A pass over all rows computes the bound at the present q, and the sites that are tangent to
        the likelihood there.
     4. A natural-gradient step of size one computes the new q from the prior and the sites. The
        weights of a constant or linear mean function are updated with q. If the new q is not a
-       Gaussian, or the next pass finds a lower bound, the step is halved.
+       Gaussian, negative precisions of sites become zero. If the bound falls, the step is halved.
     5. L-BFGS trains the kernel's parameters on the sums over the sites, without data. The
        parameters of the likelihood take one Newton step.
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
-    **VecchiaSGPR**: a :class:`~interdomain.models.VecchiaSGPR` is trained in turns, its steps. Its
-    features are trained first, as for a StructuredSGPR:
+    **VecchiaSGPR**: a :class:`~interdomain.models.VecchiaSGPR` is trained in turns, which ``steps``
+    counts. The features alone are trained first, in a StructuredSGPR:
 
     1. Lengthscales, variance and noise start from the data. L-BFGS takes a few steps from several
-       starts, on the densities of random rows given their neighbours, and the best start is kept.
-       Given values are one of the starts, unless all lengthscales are 1, GPflow's default.
+       starts, on the densities of random rows given their neighbours. Training resumes from the
+       best. Values of a given kernel are a start, too, unless all its lengthscales are 1.
     2. If no local kernel was given, Matern12, Matern32, Matern52 and
        :class:`~interdomain.kernels.TwoScales` are trained in this way. The kernel with the highest
-       density of other rows is kept. The density is an average over neighbours from all rows, from
-       an eighth and from a 64th of them. ``FitResult.local_kernels`` holds the comparison.
+       density of a second sample of rows is used. Densities are averaged over neighbours from all
+       rows, an eighth and a 64th of the rows. ``FitResult.local_kernels`` has the comparison.
     3. In a turn, L-BFGS trains the local kernel and the noise, and neighbours are searched again.
        Nearby rows are merged, as the model's ``merge`` says; if any are merged, these parameters
        are trained again. A pass whitens all rows. The mean function and the parameters of the
@@ -110,14 +111,14 @@ def fit(
        and the degrees of freedom.
     5. Turns end when the log evidence rises by less than 0.001 a row. Without features and with
        Gaussian noise there is only one turn, unless a mean function is trained.
-    6. The last step fits intervals to prediction errors. Random rows are predicted from as many
-       nearest other rows as predictions use. One factor multiplies variance and noise, so that
-       means do not change; under Student-t noise L-BFGS trains both.
+    6. After the turns, intervals are fitted to prediction errors. Random rows are predicted from
+       as many nearest other rows as predictions use. One factor multiplies variance and noise, so
+       that means do not change; under Student-t noise L-BFGS trains both.
 
-    Neighbours alone are tried too. Each trial's log evidence is reduced by log(N) / 2 nats for each
-    number in its kernels, and the best trial is kept. ``FitResult.parts`` says what each part
-    explains. An unused part stays in the model (``model.parts``). A second fit tries all parts
-    again, with the chosen kernel.
+    Features alone, neighbours alone and both are tried. The log evidence of each is reduced by
+    log(N) / 2 nats for each number in its kernels; the highest decides which parts are used
+    (``model.parts``). ``FitResult.parts`` says what each part explains. Unused parts stay in the
+    model. A second fit tries all parts again, with the chosen kernel.
 
     **num_inducing**: the data choose the features of a StructuredSGPR, DualSVGP or VecchiaSGPR,
     among harmonics or waves of a box. Give the model a few features to start with, such as all
@@ -163,17 +164,16 @@ def fit(
         shown on the progress bar and kept in the result. If it raises
         :class:`~interdomain.training.StopFit`, the fit ends after this step, on all workers of a
         strategy. A callback should not change the model.
-    :param checkpoint_dir: A folder for checkpoints, which are written at the start, every ``every``
-        steps and at the end; the last three are kept. If the folder holds checkpoints of this fit,
-        the fit resumes from the newest readable one. Checkpoints of other rows, or of a model with
-        another kernel, likelihood, mean function or features, are refused. A checkpoint is written
-        only if the loss is finite;
-        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. A
-        VecchiaSGPR refuses a folder, because a checkpoint cannot hold the samples, searches and
-        sums of a turn. A second fit starts at the present parameters, and the fitted model can be
-        saved.
-    :param progress: Show a progress bar with the running ELBO on the standard error stream.
-    :param options: Rarely changed settings, by name:
+    :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
+        steps and at the end; the last three stay in the folder. If it holds checkpoints of this
+        fit, the fit resumes from the newest readable checkpoint. Checkpoints of other rows, or of a
+        model with another kernel, likelihood, mean function or features, raise an error. A
+        checkpoint is written only if the loss is finite;
+        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. The fit
+        of a VecchiaSGPR cannot be resumed, so it accepts no folder; save the fitted model with
+        ``tf.train.Checkpoint(model=model).write(path)``.
+    :param progress: show a progress bar with the running ELBO on the standard error stream.
+    :param options: rarely changed settings, by name:
 
         ``every``: the number of steps between two calls of the callbacks, and two checkpoints; 100
         by default, 1 for a DualSVGP or a VecchiaSGPR.
@@ -190,7 +190,7 @@ def fit(
         ``subset_steps``: the largest number of L-BFGS iterations on the subset; 50 by default, 25
         for a DualSVGP.
 
-        ``parts``: for a VecchiaSGPR, "features", "neighbours" or "both", to try only this choice.
+        ``parts``: for a VecchiaSGPR, "features", "neighbours" or "both": the only parts to try.
 
         ``predict_at``: for a VecchiaSGPR, the rows ``[n, D]`` at which it will predict. Kernels are
         then compared, and intervals fitted, on rows that are as far from their neighbours as these
@@ -201,12 +201,12 @@ def fit(
 
         ``ftol``, ``gtol``, ``maxcor``, ``maxfun``, ``maxls``: options of SciPy's L-BFGS-B.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
-        from the scale that the model assumes. "Far" is 1,000 times, or 100 ranges or deviations
-        away. For a Dataset, only the first batch is checked. If most of the nearest rows of a row
-        of a VecchiaSGPR are at its own place, or its degrees look like radians. If the checkpoint
-        is of a finished fit. If a DualSVGP has not converged after its steps (two or more), or has
-        stalled.
-    :raises ValueError: For arguments that are wrong or do not go together: the message names the
+        from the scale that the model assumes: a factor of 1,000 or more from the lengthscale, or
+        from the prior standard deviation of Y. For a Dataset, only the first batch is checked. For
+        a VecchiaSGPR, if over a third of the nearest rows of a row are at its own place, or degrees
+        look like radians. If the checkpoint is of a finished fit. After training, if a DualSVGP has
+        not converged after its steps (two or more), or has stalled.
+    :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. Also for minibatches if ``num_data`` of
         the model is None or differs from the number of rows, because the ELBO would be scaled
         wrongly; and if ``checkpoint_dir`` is of another fit or has no readable checkpoint.
@@ -245,8 +245,8 @@ def fit(
         integer("num_inducing", num_inducing, at_least=1)
         if not trainer.chooses_features:
             raise ValueError(
-                f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
-                f"found a {type(model).__name__}; leave num_inducing out."
+                f"num_inducing: the data choose the features of a StructuredSGPR, DualSVGP or "
+                f"VecchiaSGPR, found a {type(model).__name__}; leave num_inducing out."
             )
     result = trainer.fit(plan, left)
     if result.message == HAD_ENDED:

@@ -41,7 +41,7 @@ def predict_quantiles(
 ) -> Array:
     """Predict quantiles of y, such as the ends of intervals.
 
-    f is Gaussian at each row, and the quantiles include f and noise. Gaussian noise has a closed
+    f is Gaussian at each row, and y is f plus noise. With Gaussian noise, quantiles have a closed
     form. Student-t noise is a mixture: y given its weight lambda is Gaussian. The distribution
     function is an integral over ``log lambda``, and its roots are accurate to rounding errors.
 
@@ -55,13 +55,13 @@ def predict_quantiles(
     :param model: A model of GPflow or of this library, with a Gaussian likelihood or a StudentT of
         one scale.
     :param X: Rows ``[N, D]``; see :func:`predict_in_batches`.
-    :param levels: Probabilities ``[L]`` between 0 and 1; by default the median and the ends of an
-        interval of 90%.
+    :param levels: Probabilities ``[L]`` between 0 and 1; by default the median and the ends of a
+        90% interval.
     :param batch_size: See :func:`predict_in_batches`.
     :param progress: See :func:`predict_in_batches`.
     :return: The quantiles of each output, ``[N, P, L]``, in the order of ``levels``.
-    :raises ValueError: For other likelihoods, for levels that are not probabilities, and for rows
-        that :func:`predict_in_batches` refuses.
+    :raises ValueError: For all other likelihoods, for levels that are not probabilities, and for
+        rows for which :func:`predict_in_batches` raises an error.
     """
     rule, remedy = "probabilities above 0 and below 1", "pass levels such as [0.05, 0.95]"
     probabilities = np.atleast_1d(real_array("levels", levels, rule, remedy))

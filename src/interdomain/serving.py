@@ -76,9 +76,9 @@ def predict_in_batches(
         all inducing variables (or with the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
-    :raises ValueError: For rows with NaN or infinite numbers, which the message lists for the first
-        such batch; for rows that cannot be inputs of the kernel, and for arguments that are wrong
-        or do not go together.
+    :raises ValueError: For rows that are not finite, which the message lists for the first batch
+        that has any; for rows that cannot be inputs of the kernel; and for arguments that are wrong
+        or do not fit together.
     """
     choice("method", method, _METHODS)
     if hasattr(X, "predict_f") and not hasattr(model, "predict_f"):
@@ -178,7 +178,7 @@ def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: in
 def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = None) -> None:
     """Save a model for prediction, as a TensorFlow SavedModel.
 
-    ``tf.saved_model.load(path)`` returns its functions, in any process that has TensorFlow:
+    ``tf.saved_model.load(path)`` returns an object with functions, wherever TensorFlow runs:
     ``predict_f(Xnew)`` and, if there is a likelihood that has them, ``predict_y(Xnew)`` and
     ``predict_log_density((Xnew, Y))``, for any number of rows ``[N, D]``. Each is also a signature
     for TensorFlow Serving, with inputs "Xnew" and "Y" and outputs "mean", "variance" and
@@ -193,7 +193,7 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     :param path: A folder; a previously saved model in it is replaced.
     :param num_columns: The number D of columns of X, if the model does not define it, such as with
         a kernel that selects its columns by ``active_dims``.
-    :raises ValueError: If D is not known.
+    :raises ValueError: If the model does not define D, and ``num_columns`` is None.
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
         any number of rows, as with GPflow's Softmax; these functions are left out.
     """

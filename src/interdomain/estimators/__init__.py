@@ -4,7 +4,7 @@
 ``pip install "interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend``
 compares the models that suit a data set.
 
-The package is an annex: it is imported on demand, and uses only public names of the library.
+The package is imported on demand, and uses only public names of the library.
 """
 
 import importlib

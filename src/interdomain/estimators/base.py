@@ -26,7 +26,7 @@ _MARGIN = 0.1
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """The base of both estimators, which choose a GPflow model of the rows."""
+    """The base class of both estimators, which choose a GPflow model of the rows and train it."""
 
     _noise_is_known = False
 
@@ -91,14 +91,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _shown(self) -> Iterator[None]:
-        """Show progress bars if they are wanted; hide warnings of narrow splines."""
+        """A context that shows progress bars if wanted, and hides warnings of narrow splines."""
         with bars(shown=self.progress), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*are so narrow beside the kernel")
             yield
 
     def _rows(self, checked: Any) -> tuple[Array, BoolArray]:
         """Checked rows on the scale of the model, and a mask of rows outside of the box. If the
-        model has a box, these rows are moved to its edge."""
+        features have a box, rows outside are moved to its edge."""
         rows: Array = self._data.scaler(checked)
         inside, beyond = self._data.in_box(rows)
         return (inside if self._is_boxed else rows), beyond

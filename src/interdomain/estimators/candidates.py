@@ -30,19 +30,19 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "effects": ("effects",),
     "points": ("points",),
 }
-"""The candidates of each ``model`` of an estimator; the first that suits is used."""
+"""The candidates for each value of an estimator's ``model``; the first that suits is used."""
 
 ENDING = ("waves", "splines", "neighbours", "effects", "harmonics", "effects and harmonics", BOTH)
 """Candidates whose training ends by itself. With Gaussian noise, rows can be added to them."""
 
 BOXED = "waves", "splines"
-"""Candidates of a box, outside of which they have no information."""
+"""Candidates whose features cover a box; estimators predict only the mean of y outside of it."""
 
 _MOST_COLUMNS = 2, 3, 50
 """The largest numbers of columns for splines, waves, and harmonics of degree 2."""
 
 _SPLINES_EACH = 20
-"""The number of splines, which are sparse, for each feature of another candidate."""
+"""The number of splines, which are sparse, for each feature of a dense candidate."""
 
 MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
 
@@ -53,13 +53,13 @@ _SUMS = {"waves", "splines", "effects", "harmonics", "effects and harmonics"}
 """Candidates that are computed from sums over rows."""
 
 _MOST_LEVELS_TRAINED = 2_000
-"""The largest number of levels with neighbours whose rows all train the parameters."""
+"""The largest number of levels for which neighbours are trained on the rows of all levels."""
 
 _GROUPS = "Each level of a column of many categories adds a number."
 
 _FEW_ROWS = 2_000
-"""The largest number of rows for which estimators leave out candidates of minibatches. Their
-training would need all of the seconds."""
+"""The largest number of rows for which estimators leave out candidates that are trained on
+minibatches, since these would need all of the seconds."""
 
 MOST_ROWS_OF_Q, _STEPS_OF_Q = 200, 200
 """The largest number of rows of VGP, and its steps: separable classes have no finite optimum."""
@@ -213,8 +213,8 @@ def _with_groups(
     num_levels: Sequence[int],
 ) -> _Listed:
     """The candidate with a number for each level of groups, by a recipe for groups or by
-    :func:`.beside_groups`. Candidates of minibatches do not suit: their q would need all levels.
-    """
+    :func:`.beside_groups`. Candidates that are trained on minibatches do not suit: their q would
+    need all levels."""
     if name == "exact":
         return name, suits, group_recipes.exact_and_groups, training, {}
     if name == "neighbours":
@@ -231,7 +231,7 @@ def _with_groups(
 def _settings(
     recipe: Callable[..., Any], given: Mapping[str, Any], passed: Mapping[str, bool]
 ) -> dict[str, Any]:
-    """The arguments of a recipe after the rows; those with defaults only if ``passed`` has them."""
+    """The arguments of a recipe after the rows. ``passed`` says which defaults are overridden."""
     return {
         argument: given[argument]
         for argument, parameter in list(inspect.signature(recipe).parameters.items())[1:]

@@ -19,8 +19,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     It chooses a model as :class:`GPRegressor` does, and accepts the same X. The likelihood is
     Bernoulli with a probit link. With more than two classes, each class has a latent GP for this
-    class against all others; the kernel is shared. There is no ``partial_fit``: sums over rows
-    depend on the posterior if the likelihood is not Gaussian, so old rows would be read again.
+    class against all others, and all share a kernel; probabilities are scaled to the sum one.
+    There is no ``partial_fit``: without Gaussian noise, old rows would have to be read again.
 
     >>> import numpy as np
     >>> from interdomain.estimators import GPClassifier

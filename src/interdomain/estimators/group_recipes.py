@@ -99,7 +99,7 @@ def beside_groups(
 def columns_and_groups(
     X: TensorType, num_levels: Sequence[int]
 ) -> tuple[slice, list[Any], list[Any]]:
-    """The columns that are no groups, as a slice; the kernels and the features of the groups."""
+    """The columns that are not groups, as a slice; the kernels and the features of the groups."""
     size = X.shape[1] - len(num_levels)
     kernels = [
         idm.tables.GroupIntercepts(np.arange(levels), variance=0.5, active_dims=[size + k])
@@ -109,7 +109,7 @@ def columns_and_groups(
 
 
 def summed(priors: list[Any], features: list[Any]) -> tuple[Kernel, Any]:
-    """The sum of kernels, and the features of all kernels."""
+    """The sum of the prior kernels, and the features of all summands."""
     if len(priors) == 1:
         return priors[0], features[0]
     together = idm.inducing_variables.SumInducingVariables(features)

@@ -1,4 +1,4 @@
-"""The choice of rows for small versions of models: a part of the levels, and held-out rows."""
+"""The choice of rows for small versions of models: rows of a part of the levels; held-out rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_LEVELS = 1_000
 
 
 def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
-    """The data with the rows of 1,000 levels at most, drawn at random. Small versions of models of
-    groups then have as many rows a level as models at full size."""
+    """The data with only the rows of 1,000 levels of the largest column of groups, drawn at random.
+    Small versions of models then have as many rows for each level as models at full size."""
     X, num_levels = data.X, list(data.num_levels)
     largest = int(np.argmax([*num_levels, 0]))
     if not num_levels or num_levels[largest] <= _MOST_LEVELS:
@@ -48,8 +48,8 @@ def held_out_rows(
     With new rows, the distances from held-out rows to training rows are like the distances from new
     rows to X. Balls around random rows are removed from the training rows. The radius of a ball is
     the distance of a random new row to its nearest row in X. Among the rows in the balls, the rows
-    whose distances match best are held out. Balls of many rows may remove a third of the rows
-    before ``number`` balls are drawn; no further balls are drawn then.
+    whose distances match best are held out. There are ``number`` balls, or fewer if balls have
+    removed a third of the rows.
 
     :param X: Rows ``[N, D]``, in coordinates with comparable distances.
     :param number: The largest number of held-out rows.

@@ -1,4 +1,4 @@
-"""Adds rows to a trained model of sums over rows, of neighbours, or of all rows."""
+"""Further rows for a trained model: a StructuredSGPR, VecchiaSGPR or GPR."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .candidates import MOST_ROWS_EXACT
 def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
     """The model with further rows: a new StructuredSGPR; a VecchiaSGPR or GPR is changed in place.
 
-    A StructuredSGPR adds the sums over the new rows, and trains its parameters on the total. For a
-    VecchiaSGPR only neighbours of new rows are found; parameters stay. GPR is trained again.
+    A StructuredSGPR adds the sums over the new rows, and trains its parameters on all sums. A
+    VecchiaSGPR finds neighbours of the new rows, and keeps its parameters. A GPR is trained again.
 
     :param model: A StructuredSGPR, VecchiaSGPR or GPR.
     :param rows: X ``[n, D]``, Y ``[n, P]`` and, if the model has them, noise weights ``[n]``.

@@ -1,4 +1,4 @@
-"""Functions that bring Y to the scale of models, and predictions back to the units of Y.
+"""Functions that scale Y for models, and that return predictions in the units of Y.
 
 :mod:`.programs` prints the source of these functions, and of :mod:`.recipes`.
 """
@@ -21,7 +21,7 @@ def matrix(Y: TensorType) -> AnyNDArray:
 
 
 def standardised(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray, AnyNDArray]:
-    """Y [N, P] in standard deviations from its mean; the mean; and the standard deviation."""
+    """Y [N, P] minus its mean, in standard deviations; the mean; and the standard deviation."""
     rows = matrix(Y)
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     return (rows - mean) / deviation, mean, deviation

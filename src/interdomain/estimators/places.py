@@ -1,4 +1,4 @@
-"""Recognises tables of places: two columns, latitude and longitude in degrees."""
+"""Detection of tables of two columns that are latitude and longitude in degrees."""
 
 from __future__ import annotations
 

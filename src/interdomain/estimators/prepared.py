@@ -1,4 +1,4 @@
-"""Brings a table to the scales of models, and writes the code that does so for programs."""
+"""Scaling of a table for models, and the lines of code that do the same in a program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A table on the scales of models.
+    """A table, scaled for models.
 
     :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and degrees remain degrees. The
         last columns may hold numbers of levels.
@@ -50,9 +50,9 @@ class PreparedData:
     :ivar scaler: The scaler, which also scales further rows.
     :ivar targets: The function of :mod:`.outputs` that scaled Y.
     :ivar likelihood_code: The likelihood in a program; None if the user passes it.
-    :ivar on_globe: Whether the numeric columns are just latitude and longitude in degrees.
+    :ivar on_globe: Whether the numeric columns are exactly latitude and longitude in degrees.
     :ivar sentences: Remarks on the columns for the user.
-    :ivar X_new: Rows at which the model is to predict, ``[n, D]`` on the same scale; or None.
+    :ivar X_new: Rows at which the model is to predict, ``[n, D]`` on the scale of X; or None.
     :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None if Y is not scaled.
     :ivar noise_weights: The noise weight of each row, ``[N]``; None for ones.
     :ivar box: The lowest and the highest value of each numeric column; None without a box.
@@ -80,20 +80,20 @@ class PreparedData:
         return self.X.shape[1] - len(self.num_levels)
 
     def restricted_to(self, columns: BoolArray, X: Array, Y: Array) -> PreparedData:
-        """A copy with other rows, and with a part of the columns.
+        """A copy with other rows X, Y, and with a part of the columns.
 
-        :param columns: A mask of the columns that are kept, ``[D]``.
-        :param X: The rows, with only the kept columns.
+        :param columns: A mask of the columns of the copy, ``[D]``.
+        :param X: The rows, with only these columns.
         """
         new = None if self.X_new is None else self.X_new[:, columns]
         box = self.box and np.array(self.box)[:, columns[: self.num_numeric]].tolist()
         return replace(self, X=X, Y=Y, X_new=new, box=box)
 
     def without_rows(self, margin: float | None = None) -> PreparedData:
-        """A copy without rows, which keeps the scales and the columns.
+        """A copy without rows, with the same scales and columns.
 
-        :param margin: The margin of the box around the rows, in ranges of the rows, without bounds;
-            None for no box.
+        :param margin: The margin of the box around the rows, in ranges of the rows; None for no
+            box. If there are bounds, they are the box instead.
         """
         box = self.box
         if box is None and margin is not None:
@@ -167,14 +167,14 @@ def prepare(
     bounds: Mapping[Any, tuple[float, float]] | None = None,
     noise_variance: Any = None,
 ) -> PreparedData:
-    """Bring X, and Y under Gaussian noise, to scales that suit the models. Other arguments and
-    errors are those of :func:`recommend`.
+    """Scale X, and Y under Gaussian noise, for models. All other arguments and errors are those of
+    :func:`recommend`.
 
     :param targets: The function of :mod:`.outputs` that scales Y; None for ``standardised`` under
         Gaussian noise, and ``matrix`` otherwise.
     :param likelihood_code: The likelihood in a program, if the user does not pass it.
     :param categorical: An argument of :class:`~interdomain.tables.TableScaler`, as is ``bounds``.
-    :param noise_variance: The variance of the noise of each row, ``[N]``; None if it is unknown.
+    :param noise_variance: The known noise variance of each row, ``[N]``; None if unknown.
     """
     if targets is not outputs.labelled:
         finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
@@ -251,8 +251,8 @@ def prepare(
 def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | None) -> Array:
     """The noise weights ``[N]`` of rows with known noise variances.
 
-    :param noise_variance: ``[N]``, in the units of Y as it was passed.
-    :param Y: ``[N, P]``.
+    :param noise_variance: ``[N]``, in squared units of Y as the user passed it.
+    :param Y: ``[N, P]``; P must be one.
     :raises ValueError: For variances that are not positive, and for several outputs.
     """
     variances = finite_array("noise_variance", noise_variance, (1,), "a vector [N]")
@@ -266,7 +266,7 @@ def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | No
 
 
 def _box(rows: Array) -> list[list[float]]:
-    """The lowest and the highest value of each column, over rows and scaled bounds."""
+    """The lowest and the highest value of each column, over rows and bounds (+-sqrt(3), scaled)."""
     ends = np.full([2, rows.shape[1]], 3**0.5) * [[-1.0], [1.0]]
     return [
         np.minimum(ends[0], rows.min(axis=0)).tolist(),

@@ -1,4 +1,4 @@
-"""Writes programs that make a model of X and Y, train it, and predict at new rows."""
+"""The text of programs that make a model of X and Y, train it, and predict at new rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def program(
 
 
 def _with_called(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The printed functions that a function calls, at any depth; then the function itself."""
+    """All functions that a function calls, at any depth, if they are printed; then the function."""
     for used in inspect.getclosurevars(function).globals.values():
         if inspect.isfunction(used) and used.__module__ in _NAMES:
             yield from _with_called(used)
@@ -95,7 +95,7 @@ def _arguments(first: list[str], others: Mapping[str, Any]) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    """An argument as code: the name of a likelihood, and new rows with their scaling."""
+    """An argument as code. Likelihoods and new rows become names of the program's variables."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {_text(key, each)}' for key, each in value.items())}}}"
     if inspect.isfunction(value):

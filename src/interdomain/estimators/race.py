@@ -49,9 +49,9 @@ def race(
 ) -> Race:
     """Train several models for the same time, one after the other, and compare their predictions.
 
-    A function of the training rows builds each model, which has the full time for itself. The clock
-    runs while a model is built, traced and trained, and stops while it predicts the held-out rows.
-    If a model fails, the table gives the reason, and the race continues.
+    Each model has the full time for itself. The clock runs while a model is built, traced and
+    trained, and stops while it predicts the held-out rows. If a model fails, the table gives the
+    reason, and the race continues.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
@@ -73,11 +73,11 @@ def race(
     until it converges, whatever the time. A model that holds its data is trained by L-BFGS, and any
     other model on minibatches of 1,000 rows.
 
-    :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
-        ``[N, P]``). A pair ``(points, {"optimizer": (None, 0.01)})`` gives arguments of ``fit`` as
-        well; the second is None if the function ``points`` trains the model.
+    :param models: A dict from names to functions. A function of the training rows (X ``[N, D]``, Y
+        ``[N, P]``) returns a model. A pair ``(points, {"optimizer": (None, 0.01)})`` also gives
+        arguments of ``fit``; ``(points, None)`` says that the function trains the model itself.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite. Y may have NaN for likelihoods that leave it
-        out (``allow_nan = True``); other models fail.
+        out (``allow_nan = True``); models with other likelihoods fail.
     :param seconds: The time of each model, which is evaluated after an eighth, a quarter, a half
         and all of it. A list gives the times of evaluation instead. A model whose first step ends
         later is evaluated after this step.
@@ -89,8 +89,8 @@ def race(
         before each model.
     :param progress: Show a progress bar over the models.
     :return: A table, when printed. ``ranking`` has the names, best first. ``entries`` has, by name,
-        the ``model``, its ``trace`` of seconds, log densities and errors, and the ``error`` of a
-        failed model.
+        the ``model``, the ``error`` of a failed model, and the ``trace``: tuples of seconds, mean
+        log density of held-out rows, and root mean squared error of the predicted Y.
     :raises ValueError: If there are no models; for rows that are not finite; for fewer than 20 rows
         without ``validation_data``.
     """
@@ -135,7 +135,7 @@ def race(
 
 
 class _Runner:
-    """The race of one model, on a clock that stops while the model predicts."""
+    """The training and evaluation of one model, on a clock that stops while the model predicts."""
 
     def __init__(
         self, now: Callable[[], float], times: tuple[float, ...], held_out: RegressionData
@@ -177,7 +177,7 @@ class _Runner:
         fit(model, data, **{**how, **arguments, "options": options})
 
     def _step(self, step: int, model: Any) -> None:
-        """Evaluate the model after a step, if it is time."""
+        """Evaluate the model after a step, if a time of evaluation has passed."""
         passed = self._passed()
         due = [seconds for seconds in self._times if passed >= seconds]
         if due and (not self._trace or self._trace[-1][0] < due[-1]):
@@ -187,7 +187,7 @@ class _Runner:
             raise StopFit("the race is over")
 
     def _look(self, model: Any) -> None:
-        """Add an evaluation on the held-out rows to the trace; the clock does not run meanwhile."""
+        """Evaluate the model on the held-out rows, with the clock stopped, and extend the trace."""
         passed, before = self._passed(), self._now()
         X, Y = self._held_out
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
@@ -202,7 +202,7 @@ class _Runner:
 
 
 def check_enough(name: str, count: int, one_in: int) -> None:
-    """Raise a ValueError for fewer than 20 rows, since one held-out row in so many is too few."""
+    """Raise a ValueError for fewer than 20 rows, which leave too few held-out rows."""
     if count < _LEAST_ROWS:
         raise ValueError(
             f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, "

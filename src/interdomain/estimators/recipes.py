@@ -1,8 +1,8 @@
-"""The recipes of :func:`recommend`: each makes a model as a user would write it.
+"""The recipes of :func:`recommend`: functions that make a model as a user would write it.
 
 A recipe makes a model of scaled rows. Its docstring says what the model is, when it is worth a try,
-and its cost. The printed program is the code that runs: :mod:`.programs` prints the source of a
-recipe, of the functions of this file that it calls, and the imports that they need.
+and its cost. Reports print the code that runs: :mod:`.programs` prints the source of a recipe, of
+the functions of this file that it calls, and the imports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import interdomain as idm
 
 
 def known_noise(model: GPModel) -> GPModel:
-    """The model with a noise variance of one, not trained: the noise weights of rows divide it."""
+    """The model with a fixed noise variance of one, which the noise weights of rows divide."""
     model.likelihood.variance.assign(1.0)
     gpflow.set_trainable(model.likelihood.variance, False)
     return model

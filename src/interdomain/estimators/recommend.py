@@ -1,4 +1,4 @@
-"""Recommends a model for a data set, by a race of small versions of suitable models."""
+"""``recommend``: a model for a data set, by a race of small versions of suitable models."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ _ROWS, _SIZE = 3_000, 150
 
 _ROWS_NEARBY = 40_000
 """The largest number of training rows of models with neighbours or groups. Among few rows,
-neighbours are far; groups have few rows each. (Models that predict from more rows than they were
-trained on are overconfident at repeated rows.)"""
+neighbours are far, and groups have few rows each. (A model that was trained on fewer rows than it
+predicts from would be overconfident at repeated rows.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
-"""Candidates that combine two others; their training takes longer than both."""
+"""Candidates that combine two candidates; their training takes longer than that of both."""
 
 _FULL_SIZE, _MOST_HELD_OUT = 500, 2_000
 """The largest numbers of points or features at full size, and of held-out rows."""
 
 _LEAST_SHARES = {False: 0.4, True: 0.1}
-"""The share of the seconds that must be left to start another candidate. The key is whether
-training continues until its time is over, instead of ending by itself."""
+"""The share of the seconds that must remain to start another candidate. The key is True for
+candidates that are trained until their time is over, and False if training ends by itself."""
 
 _LAST_END, _SHARE_OF_EXACT = 0.95, 0.25
 """The share of the seconds after which the last training ends, to leave time for predictions; and
 the share of an exact GP, whose steps take long with many rows."""
 
 _LEARNT = 3.0
-"""The nats, over all held-out rows, by which the best candidate must exceed the mean of Y. (If the
-mean of Y is the truth, a given model exceeds it so far with a probability of 5% at most.)"""
+"""The nats, over all held-out rows, by which the best candidate must exceed a constant f. (If a
+constant is the truth, a given model exceeds it by so much with a probability of 5% at most.)"""
 
 _TIE = 0.002
-"""The nats a row within which candidates tie; the first of them is recommended. A candidate that is
-slightly better at small size is ahead by more at full size (``benchmarks/pareto``: power)."""
+"""The nats a row within which candidates tie; the first of them is recommended. A small difference
+at small size grows at full size (``benchmarks/pareto``: power)."""
 
 
 def recommend(
@@ -65,8 +65,8 @@ def recommend(
     seed: int = 0,
     progress: bool = True,
 ) -> Recommendation:
-    """Recommend a model for a data set, by training small versions of suitable models and comparing
-    their predictions on held-out rows.
+    """Recommend a model for a data set: train small versions of suitable models, and compare their
+    predictions on held-out rows.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
@@ -75,21 +75,20 @@ def recommend(
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
-    The candidates for a table are an exact GP (Gaussian noise, up to 2,000 rows) or GPflow's VGP
-    (other noise, up to 200 rows); GPflow's SVGP with inducing points; orthogonal points; a sum of
-    blocks along negations of principal components; waves of a box (up to 3 columns); harmonics (3
-    to 50 columns) that the targets choose, or that are trained on minibatches with a full or a
-    diagonal q; and effects of single columns and of pairs. Gaussian noise adds splines (up to 2
-    columns), and harmonics with effects or with neighbours. Neighbours (up to 50 columns) support
-    Gaussian and Student-t noise. For images the candidates are a model of patches, the exact GP,
-    inducing points and orthogonal points. For latitude and longitude they are models of the globe:
-    the exact GP, harmonics, the nearest places by great circles, harmonics with these places, and
-    inducing points.
+    Candidates for a table: an exact GP (Gaussian noise, up to 2,000 rows) or GPflow's VGP (other
+    noise, up to 200 rows); GPflow's SVGP with inducing points; orthogonal points; a sum of SVGPs,
+    split by negations of principal components; waves of a box (up to 3 columns); harmonics (3 to 50
+    columns), chosen by the targets, or trained on minibatches with a full or a diagonal q; effects
+    of single columns and of pairs; neighbours (Gaussian or Student-t noise, up to 50 columns).
+    Gaussian noise adds splines (up to 2 columns), and harmonics with effects or with
+    neighbours. Candidates for images: a model of patches, the exact GP, inducing points and
+    orthogonal points. Candidates for latitude and longitude are models of the globe: the exact GP,
+    harmonics, the nearest places by great circles, harmonics with nearest places, and inducing
+    points.
 
-    Small versions have up to 3,000 rows and 150 points or features. Neighbours have up to 40,000
-    rows, since they are far among few rows. Candidates whose training ends by itself are tried
-    first; the exact GP has at most a quarter of the seconds. Candidates of minibatches share the
-    time that is left.
+    Small versions have up to 3,000 rows and 150 points or features. Neighbours and groups have up
+    to 40,000 rows. Candidates whose training ends by itself are tried first; the exact GP has at
+    most a quarter of the seconds. Candidates that are trained on minibatches share the rest.
 
     :class:`~interdomain.tables.TableScaler` standardises columns of X; degrees of a globe remain
     degrees. Y is standardised under Gaussian noise. Effects treat a column with two values as
@@ -104,13 +103,13 @@ def recommend(
     :param likelihood: The likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None, and a plain ``gpflow.likelihoods.Gaussian``, stand for Gaussian noise of one
         variance, which is trained. Other Gaussians (fixed, with a prior, a function of X, or a
-        subclass) are used like every other likelihood, for Y as it is.
-    :param seconds: The time for everything. With more time, more candidates are tried, and
-        candidates of minibatches are trained longer.
+        subclass) are used like every other likelihood, without scaling of Y.
+    :param seconds: The time of the whole call, 60 by default. With more time, more candidates are
+        tried, and candidates on minibatches are trained longer.
     :param X_new: Rows at which the model is to predict, with the columns of X. Held-out rows are
         then about as far from the training rows as X_new from X. The program of neighbours chooses
-        its local kernel for X_new. By default held-out rows are drawn at random, which
-        suits rows among the others, and not gaps.
+        its local kernel for X_new. By default held-out rows are drawn at random, which suits
+        predictions between the rows of X, and not in gaps.
     :param image_shape: (height, width) or (height, width, channels), if rows are images.
     :param inputs: "degrees" if the two columns of X are latitude and longitude, in this order (in a
         data frame, with these names in any order); "euclidean" if they are not. By default the
@@ -122,12 +121,12 @@ def recommend(
         unless the time limit ends a training early.
     :param progress: Show a progress bar.
     :return: A report, when printed. ``name`` is the recommended candidate, ``code`` the program
-        that makes and trains it at full size. ``race`` has the predictions of small versions.
-        ``learnt`` is False if none clearly exceeds the mean of Y. ``candidates`` has all
-        candidates.
+        that makes and trains it at full size. ``race`` has the scores of small versions.
+        ``learnt`` is False if no candidate predicts clearly better than the mean of Y.
+        ``candidates`` has all candidates.
     :raises ValueError: For X or Y that are not finite or do not vary; for Y that the likelihood
         does not allow; for a likelihood with a function of X if X is not standardised; for fewer
-        than 20 rows, of which 4 are held out; for X_new with other columns than X, or for images.
+        than 20 rows; for X_new with other columns than X, or for images.
     """
     choice("clock", clock, tuple(CLOCKS))
     started = CLOCKS[clock]()
@@ -154,8 +153,8 @@ def choose(
 
     :param started: The time of the clock at which the seconds began.
     :param names: The candidates to choose among, if they suit; None for all.
-    :param races: Whether candidates are compared; otherwise the first that suits is used. A single
-        candidate is used without a race.
+    :param races: Whether candidates are compared; if False, the first candidate that suits is used.
+        A single candidate is used without a race.
     :raises ValueError: If no candidate suits.
     """
     now, seconds = CLOCKS[clock], number("seconds", seconds, above=0)

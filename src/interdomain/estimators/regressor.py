@@ -38,27 +38,27 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
     True
 
     X may be a matrix, or a data frame of pandas or polars. A column of text or categories with more
-    than 10 levels is a group effect: each level has a number of its own. A new level has the prior
-    of these numbers. A column of 10 levels or fewer becomes zeros and ones, which may interact with
-    other columns. A new level becomes the mean of the training levels, with a warning. "waves" and
-    "splines" have a box, which exceeds the training rows by a tenth of their range. Outside of it
-    they predict the mean and the standard deviation of all training y.
+    than 10 levels has a random effect for each level; a new level has the prior of these effects. A
+    column of 10 levels or fewer becomes columns of zeros and ones, which may interact with other
+    columns; a new level becomes their mean over the training rows, with a warning. "waves" and
+    "splines" have a box: the training rows plus a margin of a tenth of their range, or ``bounds``.
+    Outside of the box they predict the mean and the standard deviation of all training y.
 
     :param model: "auto" compares the models that suit the rows; up to 200 rows it is "exact".
         "exact" is a GP without approximation (up to 2,000 rows). "neighbours" conditions on the
         nearest rows. "splines" (up to 2 columns) and "waves" (up to 3) are features of a box,
-        "harmonics" (3 to 50) features of all columns. "effects" are functions of columns and of
-        pairs. "globe" is for latitudes and longitudes. "points" are inducing points.
+        "harmonics" (3 to 50) features of all columns. "effects" are sums of functions of columns
+        and of pairs. "globe" is for latitudes and longitudes. "points" are inducing points.
     :param seconds: Seconds of all processors together in which "auto" compares models; then the
         chosen model is trained.
     :param noise: "gaussian", or "student" for targets with outliers.
     :param categorical: The names or numbers of columns of numbers that are categories.
     :param inputs: "degrees" for latitude and longitude, "euclidean" for a plane; by default the
         names of a frame's columns decide.
-    :param bounds: ``{column: (low, high)}``, the range of rows in all calls of :meth:`partial_fit`.
+    :param bounds: ``{column: (low, high)}``, by name or number: the range of X in all later calls.
     :param random_state: The seed of held-out rows and of training.
     :param progress: Show progress bars of work that takes more than a second.
-    :ivar model_: The GPflow model, of X and y on its own scales.
+    :ivar model_: The GPflow model, of scaled X and y.
     :ivar code_: A program of X and ``Y = y`` that makes the same model, trains it and predicts.
     :ivar report_: The compared models, their scores on held-out rows, and remarks on the columns.
     :ivar n_features_in_: The number of columns of X. ``feature_names_in_`` are a frame's names.
@@ -86,8 +86,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
 
         :param X: Rows ``[N, D]``, or a data frame.
         :param y: ``[N]``, or ``[N, P]`` for several outputs, which share the kernel and the noise.
-        :param noise_variance: The known variance of the noise of each row, ``[N]``. Then no noise
-            is trained, :meth:`predict` describes f, and "auto" is "neighbours".
+        :param noise_variance: The known noise variance of each row, ``[N]``, for one output. No
+            noise is then trained, :meth:`predict` describes f, and "auto" is "neighbours".
         """
         self._fit(X, y, noise_variance)
         return self
@@ -112,12 +112,11 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
     def partial_fit(self, X: Any, y: Any, noise_variance: Any = None) -> GPRegressor:
         """Add rows to the model. The first call trains as :meth:`fit` does.
 
-        Models of features read only the new rows. They keep sums over rows, on which they train all
-        parameters again, except parameters of the features. "neighbours" finds the neighbours of
-        new rows, and keeps its parameters. "exact" keeps all rows, and is trained again. Features,
-        scales and levels are those of the first call. Rows must lie within ``bounds``. Without
-        ``bounds``, "waves" and "splines" accept rows up to a tenth of the range outside of the
-        first rows.
+        Models of features read only the new rows, and add them to sums over rows. On the sums they
+        train all parameters again, except parameters of the features. "neighbours" finds the
+        neighbours of new rows, and keeps its parameters. "exact" is trained again on all rows.
+        Features, scales and levels are those of the first call. Rows must lie within ``bounds``;
+        without ``bounds``, rows of "waves" and "splines" within the box.
 
         :param X: The new rows. X, ``y`` and ``noise_variance`` are as in :meth:`fit`.
         :raises ValueError: For rows outside of the box, with other columns or new levels; if the
@@ -147,6 +146,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         :param return_std: Also return the standard deviation of y, noise included.
         :param return_cov: Also return the joint covariance of y, ``[n, n]``, or ``[n, n, P]``.
         :return: ``[n]`` or ``[n, P]``, as y was; or a pair with the deviation or the covariance.
+        :raises ValueError: With ``return_cov``, for rows outside of the box.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -160,7 +160,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         return self._in_units(mean)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
-        """The lower and the upper ends of intervals of y at rows X, each of the shape of y.
+        """The lower and the upper ends of intervals of y at rows X, each ``[n]`` or ``[n, P]``.
 
         :param level: The probability of an interval, between 0 and 1; both tails are equal.
         """
@@ -177,7 +177,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         return self._in_units(ends[:, :, 0]), self._in_units(ends[:, :, 1])
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Joint draws of y at rows X, ``[n, n_samples]`` or ``[n, P, n_samples]``."""
+        """Joint draws of y at rows X, ``[n, n_samples]`` or ``[n, P, n_samples]``; outputs are
+        independent. Rows outside of the box raise a ValueError."""
         mean, covariances, noise = self._joint(X)
         rng, likelihood = check_random_state(random_state), self.model_.likelihood
         pairs = zip(mean.T, covariances, strict=True)
@@ -190,8 +191,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         return self._shaped(y * self._data.scale[:, None] + self._data.shift[:, None])
 
     def _joint(self, X: Any) -> tuple[Array, Array, Array]:
-        """The mean ``[n, P]`` and the covariance ``[P, n, n]`` of f at rows, and the variance of
-        the noise, ``[P]``, on the scale of the model."""
+        """The mean ``[n, P]`` and the covariance ``[P, n, n]`` of f at rows, and the noise variance
+        ``[P]``, on the scale of the model."""
         rows, beyond = self._rows(self._checked(X))
         if self._is_boxed and np.any(beyond):
             raise ValueError(f"X must be within the box, found {sum(beyond)} rows beyond it.")

@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 Clock: TypeAlias = Literal["wall", "cpu"]
 
 Point: TypeAlias = tuple[float, float, float]
-"""The seconds since the race of a model started, by its clock and without predictions; the mean log
-density of the held-out rows; and the root mean squared error of the predicted means of Y. The error
-is NaN for probabilities of several classes, and if a column of Y says something about the
-others."""
+"""The seconds of a model's training, by the clock of the race; the mean log density of the held-out
+rows; and the root mean squared error of the predicted means of Y. The error is NaN for
+probabilities of several classes, and if Y has columns that are not values of f."""
 
 
 class RaceEntry(NamedTuple):
     """One model in a :func:`~interdomain.race`.
 
     :ivar model: The model at the end of the race; None if it could not be built.
-    :ivar trace: Its evaluations, in order of time.
+    :ivar trace: The evaluations of the model, in order of time.
     :ivar error: The reason of a failure; None without a failure.
-    :ivar num_rows: The number of training rows of the model; None for the number of the race.
+    :ivar num_rows: The number of training rows of the model; None if it is that of the race.
     """
 
     model: Any

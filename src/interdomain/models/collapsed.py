@@ -80,16 +80,16 @@ class CollapsedModel(RowsModel):
         return self.statistics.num_rows
 
     def _traced_state(self) -> Any:
-        """The features, which a compiled bound has built in besides attributes. This call also
-        computes the sums again, before a compiled step looks them up."""
+        """The features, which a compiled bound contains. This call also computes the sums again if
+        necessary, before a compiled step reads them."""
         if not self._features.trainable():
             _ = self.statistics
         return self._features
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the weights of Kuf, in float64: the mean ``[M, P]``, and a root
-        ``[M, M]`` of the covariance, which all outputs share. They have no gradients to parameters
-        that the sums depend on."""
+        """The posterior of the weights of the features Kuf, in float64: the mean ``[M, P]``, and a
+        root ``[M, M]`` of the covariance, which all outputs share. There are no gradients with
+        respect to :attr:`feature_parameters`."""
         collapsed, *_ = self._collapsed(known=True)
         return collapsed.weights(self._noise_variance())
 
@@ -109,9 +109,9 @@ class CollapsedModel(RowsModel):
         return np.concatenate(parts)
 
     def residual_sums(self) -> tuple[Array, Array]:
-        """The sums over ``t = (y - r, h)`` that the features leave, with the columns h of the mean
-        function and the reference r, ``[P]``: ``sum t t^T - C^T (s Kuu + G)^{-1} C``, ``[P + H, P +
-        H]``, with ``C = sum phi t^T``; and r."""
+        """The products of targets ``t = (y - r, h)`` that remain after regression on the features,
+        ``sum t t^T - C^T (s Kuu + G)^{-1} C``, ``[P + H, P + H]``, with ``C = sum phi t^T``; and
+        the reference r, ``[P]``. The columns of the mean function are h."""
         features, sums = self._features, self.statistics.sums
         targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
         if len(products):

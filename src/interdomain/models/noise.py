@@ -24,8 +24,8 @@ _FLOOR, _FIRST_NOISE = 1e-6, 0.1
 
 
 def noise_variance_of(likelihood: Gaussian | StudentT) -> tf.Tensor:
-    """The noise variance, ``[]`` in float64: the one variance of a Gaussian likelihood, or the
-    squared scale of a Student-t."""
+    """The noise variance, ``[]`` in float64: the variance of a Gaussian likelihood, or the
+    squared scale of a Student-t likelihood."""
     if isinstance(likelihood, StudentT):
         return tf.square(tf.cast(tf.reshape(likelihood.scale, []), tf.float64))
     somewhere = tf.zeros([1, 1], gpflow.default_float())
@@ -40,8 +40,8 @@ def least_noise_variance(likelihood: Gaussian | StudentT) -> float:
 
 
 def _variance(noise_variance: Any, bound: float) -> Any:
-    """A noise variance that GPflow's transform accepts. A number at its lower bound is raised by a
-    ten thousandth.
+    """A noise variance that GPflow's transform accepts. A number at its lower bound is multiplied
+    by 1.0001.
 
     :raises ValueError: If the noise variance is below the bound, or not a finite number.
     """

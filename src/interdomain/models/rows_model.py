@@ -102,7 +102,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
                 self._warn_of_scales(X[finite], Y[finite])
 
     def _entries(self, inducing_variable: InducingVariables, kernel: Kernel) -> int:
-        """The number of entries in memory of the sums over rows and of a posterior."""
+        """The number of entries of the sums over rows and of a posterior, in memory."""
         if (structure := structure_of(inducing_variable, kernel)) is not None:
             return structure.entries
         return dense_entries(int(inducing_variable.num_inducing))
@@ -112,7 +112,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         warn_of_scales(self, X, Y)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state of the model without graphs, which a copy makes again."""
+        """The state of the model without graphs: a copy of the model makes its own graphs."""
         return {**self.__dict__, "_built_features": None}
 
     @property
@@ -149,9 +149,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return Features(*parts, self.num_columns, self.num_latent_gps)
 
     def described_rows(self) -> dict[str, int]:
-        """Checksums of the features and the rows, which checkpoints store and compare. They do not
-        depend on the values of parameters. The checksum of the rows is that of a sample that is in
-        memory: of a Dataset or a function, the first batch."""
+        """Checksums of the features and the rows, by name, which checkpoints store and compare. The
+        values of parameters do not change them. Only a sample of the rows is used: the first
+        batch of a Dataset or a function."""
         return {"features": self._features.checksum(), "rows": self._rows_checksum()}
 
     def _rows_checksum(self) -> int:
@@ -168,14 +168,14 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._source
 
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, ...]:
-        """Draw random rows (X, Y) without replacement; (X, Y, w) if rows have weights.
+        """Draw ``size`` random rows (X, Y) without replacement; (X, Y, w) if rows have weights.
 
         :raises ValueError: If the model holds statistics without their rows.
         """
         return self._rows_at_hand.draw(size, seed)
 
     def model_of(self, rows: tuple[Array, ...], kind: Any = None, **changes: Any) -> Any:
-        """Make a model of rows, which are not copied, that shares all parameters with this model.
+        """Make a model of other rows that shares all parameters with this model.
 
         For a zonal kernel, first find the input scales with a few harmonics of low degree. Then
         choose many harmonics, which depend on these scales::
@@ -183,7 +183,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
             fit(model.model_of(model.draw(3_000), inducing_variable=few))
 
-        :param rows: (X, Y), or (X, Y, w) with weights, for example from :meth:`draw`.
+        :param rows: (X, Y), or (X, Y, w) with weights, such as from :meth:`draw`; not copied.
         :param kind: The class of the new model; by default the class of this model.
         :param changes: Arguments that change, such as ``inducing_variable`` or ``kernel``.
             Parameters of another kernel that are not shared are trained for these rows.
@@ -228,7 +228,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         "return: [M, P]",
     )
     def whitened_mean(self) -> tf.Tensor:
-        """The mean of q of the whitened variables, which shows how much each feature explains.
+        """The mean of q of the whitened variables. Its squares show how much each feature explains.
 
         In the prior, these variables are independent with variance one.
         """
@@ -264,8 +264,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._features.sums.posterior(self.latents, precompute_cache)
 
     def predictions_of_many(self) -> Callable[..., MeanAndVariance] | None:
-        """A function that predicts f without gradients and covariances; None if there is none. It
-        is faster than the posterior if there are more rows than features."""
+        """A function of X ``[n, D]`` that returns mean and variance of f, ``[n, P]``, without
+        gradients; None if there is none. For many rows it is faster than the posterior."""
         return self._features.sums.predictions_of_many(self.latents())
 
     @property

@@ -15,8 +15,8 @@ from ..training.trainer import Trainer
 class RowsTrainer(Trainer):
     """The training of a model that holds its rows. It may begin on a random subset of the rows.
 
-    :cvar how: The way of training, for the message that refuses an optimizer.
-    :cvar remedy: The advice of this message.
+    :cvar how: The way of training, for the error message about an optimizer.
+    :cvar remedy: The advice in this message.
     """
 
     subset_size = 5_000

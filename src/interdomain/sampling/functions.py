@@ -64,7 +64,7 @@ def sample_functions(
     num_features: int = 1_000,
     input_dim: int | None = None,
 ) -> FunctionSamples:
-    """Draw functions from a model's posterior, which can be evaluated anywhere.
+    """Draw functions from a model's posterior, which can be evaluated at any rows.
 
     If the features represent the prior completely, a function is given by a draw of their weights.
     This holds for :class:`~interdomain.kernels.FiniteRank` with its own features, and for sums of

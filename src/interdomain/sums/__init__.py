@@ -2,8 +2,8 @@
 
 :mod:`interdomain.sums.protocol` is the protocol. Its implementations are dense matrices
 (:mod:`.dense`), tables of waves (:mod:`.waves`), sparse splines (:mod:`.splines`), intercepts of
-groups (:mod:`.groups`) and rows whitened by their neighbours (:mod:`.whitened`). A family chooses
-the structure of its features, and a model holds one object of the protocol.
+groups (:mod:`.group_sums`) and rows whitened by their neighbours (:mod:`.whitened`). A family
+chooses the structure of its features, and a model has one object of the protocol.
 """
 
 __all__: list[str] = []

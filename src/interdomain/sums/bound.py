@@ -10,8 +10,8 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
 A row of weight w has the noise variance s / w. It enters all sums over rows with the factor w, and
 the weights add ``P sum log w / 2`` to the bound.
 
-The two traces leave out blocks of features that represent their whole kernel: for such a block the
-traces are equal.
+The two traces are over blocks whose features leave out a part of their kernel. For all other blocks
+the traces are equal.
 
 All computations are in float64, whatever the default float: sums over millions of rows cancel.
 """
@@ -26,7 +26,7 @@ from ..linalg.precision import checked
 from .protocol import Collapsed
 
 _ROUNDING = 1e-3
-"""The largest accepted rounding error of the bound, relative to one nat a row or to the fit."""
+"""The largest accepted rounding error of the bound, relative to a nat a row or squared errors."""
 
 _LOST = (
     "data: the bound is lost to rounding, because Y is too far from the mean function for so small "
@@ -69,11 +69,11 @@ def bound(
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
 
-    Features leave ``t = tr W (Kff - Qff) / s`` of the prior variance of N rows, with the diagonal W
-    of weights. It is charged by ``t / 2``, or by ``N log(1 + t / N) / 2``, which is never more. The
-    second charge gives a bound for any weights: a ``q(f | u)`` with v times the prior covariance
-    costs ``N (v - 1 - log v) / 2 + v t / 2``, least at ``v = N / (N + t)``. (One v per row would
-    need a sum of logarithms, whose terms depend on the kernel.)
+    The features do not explain ``t = tr W (Kff - Qff) / s`` of the prior variance of N rows, with
+    the diagonal W of weights. The charge for t is ``t / 2``, or ``N log(1 + t / N) / 2``, which is
+    never more. The second charge gives a bound for any weights: a ``q(f | u)`` with v times the
+    prior covariance costs ``N (v - 1 - log v) / 2 + v t / 2``, least at ``v = N / (N + t)``. (One v
+    per row would need a sum of logarithms, whose terms depend on the kernel.)
 
     :param targets: The sum of ``t t^T`` with ``t = (y - r, h)``, ``[P + H, P + H]``.
     :param weights: See :func:`residual_of`.

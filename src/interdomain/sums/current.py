@@ -17,7 +17,7 @@ from .row_batches import RowsInBatches
 from .statistics import SufficientStatistics, differing_parameter
 
 MOST_NUMBERS = 2**27
-"""The most feature values that a gradient keeps: 1 GiB in float64."""
+"""The largest number of feature values that a gradient stores: 1 GiB in float64."""
 
 
 class CurrentSums:
@@ -72,7 +72,7 @@ class CurrentSums:
 
         A compiled function compares the values of the features' parameters at every call.
 
-        :param known: Whether to use the sums of the statistics, which have no such gradients.
+        :param known: Whether to use the sums of the statistics, which have no gradients.
         :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
             memory.
         """
@@ -136,7 +136,7 @@ class CurrentSums:
     def _with_gradients(
         self, features: Features, reference: Array, X: Array, Y: Array, *places: Array
     ) -> dict[str, tf.Tensor]:
-        """The sums over rows and their gradient in one graph without loops, which keeps the
+        """The sums over rows and their gradient in one graph without loops, which stores the
         features for the gradient. The sums are not finite if a feature is not finite."""
         dtype, these = gpflow.default_float(), self._rows
         assert these is not None
@@ -159,21 +159,21 @@ class CurrentSums:
 
 
 def _with_others(statistics: SufficientStatistics, features: Features) -> dict[str, Array]:
-    """The sums, their reference, ``[P]``, and the number of rows, ``[]``."""
+    """The sums of the statistics, their reference, ``[P]``, and the number of rows, ``[]``."""
     reference = np.broadcast_to(statistics.reference, [features.num_outputs])
     return {**statistics.sums, **_others(statistics.num_rows, reference)}
 
 
 def _others(num_rows: int, reference: Array) -> dict[str, Array]:
-    """The reference and the number of rows, which the bound needs besides the sums, by name."""
+    """The reference and the number of rows by name, which the bound needs in addition to sums."""
     return {"reference": reference, "num_rows": np.array(num_rows, np.float64)}
 
 
 def _without_gradients(
     sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any], known: bool
 ) -> dict[str, tf.Tensor]:
-    """The sums, whose gradient with respect to the features' parameters raises an error; if
-    ``known``, it is NaN, so that gradients with respect to other parameters exist."""
+    """The sums, with a gradient for the features' parameters that raises an error; or that is NaN,
+    if ``known``, so that gradients with respect to all other parameters exist."""
 
     def refuse(*upstream: tf.Tensor) -> list[tf.Tensor]:
         if known:

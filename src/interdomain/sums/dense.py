@@ -30,13 +30,13 @@ from ..linalg.precision import precision_mean, precision_root, precision_terms
 from .protocol import Q, Sums, Tensors
 
 MOST_DENSE = 4_096
-"""The most features of a dense q, in models whose predictions need no dense q."""
+"""The largest number of features of a dense q, in models that predict without a dense q."""
 
 
 def check_dense(count: int, noun: str) -> None:
-    """Refuse a dense q of many features, in a model that predicts without one.
+    """Raise a ValueError for a dense q of many features, in a model that predicts without one.
 
-    :param noun: The features of which the remedy recommends fewer.
+    :param noun: The kind of the features, for the message.
     """
     if count > MOST_DENSE:
         raise ValueError(
@@ -49,7 +49,7 @@ class Collapsed(NamedTuple):
     """The terms of the bound and q, from ``B = I + D G D / s`` with a diagonal D.
 
     :ivar root: R.
-    :ivar scale: The diagonal of D, ``[M]``: that of R^{-1} if R is diagonal, ones otherwise.
+    :ivar scale: The diagonal of D, ``[M]``: the diagonal of R^{-1} if R is diagonal, else ones.
     :ivar gram: A matrix whose leading block is G, ``[M, M]``: Phi, or ``R^{-1} Phi R^{-T}``.
     :ivar gram_gradient: Whether G has a gradient.
     :ivar columns: ``[M, P]``; D times the columns is ``R^{-1} Psi``.
@@ -62,12 +62,12 @@ class Collapsed(NamedTuple):
     columns: tf.Tensor
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
+        """The terms ``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
         parts = self.scale, self.gram, self.columns, noise_variance
         return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr D G D`` over the features that leave out a part of their kernel."""
+        """The trace ``tr D G D`` over features that leave out a part of their kernel."""
         if not np.any(incomplete):
             return tf.zeros([], tf.float64)
         variances = tf.linalg.diag_part(self.gram)[: len(incomplete)] * tf.square(self.scale)
@@ -115,7 +115,7 @@ def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> Tensors:
 
 
 class DenseSums(Sums):
-    """Sums as matrices ``[M, M]``, by a family's own method if it has a faster one."""
+    """Sums as matrices ``[M, M]``, of features of any family."""
 
     def gram_shape(self, num_columns: int) -> tuple[int, ...]:
         size = self.features.num_inducing + num_columns
@@ -155,7 +155,7 @@ class DenseSums(Sums):
         )
 
     def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        """The features and columns of the mean function, ``[K, n]``, and the prior's terms."""
+        """Features and columns of the mean function, ``[K, n]``; terms of the prior, ``[T, n]``."""
         features = self.features
         nothing = tf.zeros([features.num_inducing, features.num_outputs], X.dtype)
         stacked, terms, *_ = self._moments(X, nothing)
@@ -181,10 +181,10 @@ class DenseSums(Sums):
         return compiled(self._moments_of, input_signature=[X, q_mean])
 
     def _moments_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The moments of rows but for the variances under q: features and columns of the mean
-        function, ``[K, n]``; terms of the prior variance, ``[T, n]``; covariances with whitened
-        inducing variables, ``[M, n]``; the prior variance that the inducing variables do not
-        explain, ``[n]``; and the mean of f under q, ``[n, L]``."""
+        """The features and columns of the mean function, ``[K, n]``; the terms of the prior
+        variance, ``[T, n]``; the covariances of f with whitened inducing variables, ``[M, n]``; the
+        prior variance that the inducing variables do not explain, ``[n]``; and the mean of f under
+        q, ``[n, L]``."""
         features, jitter = self.features, gpflow.config.default_jitter()
         Kuf, columns, terms = features.row_features(X)
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
@@ -210,8 +210,8 @@ def _weighted_products(stacked: Array, weights: Array) -> Array:
 
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
-    """The squared norms of the columns of ``root^T whitened``, ``[n, L]``: most of the time of a
-    pass. BLAS halves this time for triangles.
+    """The squared norms of the columns of ``root^T whitened``, ``[n, L]``. They take most of the
+    time of a pass, which BLAS halves for triangular roots.
 
     :param root: Lower triangles, ``[L, M, M]``.
     :param whitened: ``[M, n]``.

@@ -95,15 +95,15 @@ class Features:
 
     @property
     def numbers_per_row(self) -> int:
-        """The approximate count of numbers that a gradient keeps for each row."""
+        """The approximate count of numbers that a gradient stores for each row."""
         return self.num_stacked
 
     def target_sums(
         self, X: tf.Tensor, Y: Any, *weights: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """The targets of some rows times their weights, ``[n, P + H]``, and the sums that depend on
-        no feature, by the names of :meth:`.Sums.in_graph`; in float64. The last column of the
-        targets is one, so the last column of the result has the weights."""
+        """Targets ``t = (y, h)`` of n rows times their weights, ``[n, P + H]``, and the sums that
+        depend on no feature, by the names of :meth:`.Sums.in_graph`; in float64. The last column
+        of h is one, so the last column of the first result has the weights."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         targets = weighted = tf.cast(targets, tf.float64)
         terms, more = tf.cast(self.terms_of(X), tf.float64), dict[str, tf.Tensor]()
@@ -114,8 +114,8 @@ class Features:
         return weighted, {"targets": squares, "diagonal": tf.reduce_sum(terms, axis=1), **more}
 
     def reference(self, X: Array, Y: Array) -> Array:
-        """The level that sums subtract from Y, ``[P]``. It is the mean of Y, minus a mean function
-        that has no columns, if this is far from zero in standard deviations; else it is zero."""
+        """The level that sums subtract from Y, ``[P]``: the mean of Y (less a mean function without
+        columns) if it is far from zero in standard deviations; otherwise zero."""
         rest = np.asarray(Y, np.float64)
         if self.mean.residual:
             rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
@@ -179,8 +179,8 @@ class Features:
         return zlib.crc32(json.dumps(self.description()).encode())
 
     def is_current(self, *parts: tf.Module) -> bool:
-        """Whether the graph was built from these objects (kernel, inducing variable and mean
-        function) with the parameters that they have now."""
+        """Whether the graph was built from the given kernel, inducing variable and mean function,
+        with their present parameters."""
         return self._identities == _identities(parts)
 
     def _named(
@@ -203,7 +203,7 @@ class MeanColumns:
     is subtracted from Y before rows are summed.
 
     :ivar kind: The name of the kind of columns, for messages and files.
-    :ivar residual: Whether the mean is subtracted from Y; its parameters are then among those of
+    :ivar residual: Whether the mean is subtracted from Y; its parameters are then parameters of
         the features.
     """
 
@@ -240,8 +240,8 @@ class MeanColumns:
 def terms_of_incomplete(
     inducing_variable: InducingVariables | None, kernel: Kernel
 ) -> tuple[list[DiagonalTerm], BoolArray]:
-    """The terms of a kernel's diagonal that enter the bound, and whether each feature belongs to
-    them, ``[M]``.
+    """The terms of a kernel's diagonal that enter the bound, and whether each feature belongs to a
+    block with such a term, ``[M]``.
 
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
     the two traces are equal, so that neither is needed.

@@ -1,7 +1,7 @@
-"""The bound and q of intercepts of groups, which are eliminated: their part of G is diagonal.
+"""The bound and q of intercepts of groups and of dense features, without a dense matrix [L, L].
 
-L intercepts and B other features have weights of the precision ``P = Kuu + G / s``. With the counts
-n of the intercepts' rows, the border C of G and its corner D, and ``f = 1 / (s Kuu + n)``,
+The weights of L intercepts and B other features have the precision ``P = Kuu + G / s``. With the
+numbers n of rows of the intercepts, the border C and corner D of G, and ``f = 1 / (s Kuu + n)``,
 
     s P = [[1 / f, C], [C^T, s Kuu + D]],    S = Kuu + (D - C^T f C) / s,
 
@@ -33,10 +33,10 @@ _NOT_POSITIVE = (
 
 
 class GroupGram(NamedTuple):
-    """A sum of products of features.
+    """A sum of products of features, of which the first L are intercepts of one column of groups.
 
-    :ivar counts: The products of each of the first L features with itself, ``[L]``.
-    :ivar border: The products of the first features with the other features, ``[L, B]``.
+    :ivar counts: The products of each of the L intercepts with itself, ``[L]``.
+    :ivar border: The products of the intercepts with the B other features, ``[L, B]``.
     :ivar corner: The products of the other features with each other, ``[B, B]``.
     """
 
@@ -45,7 +45,7 @@ class GroupGram(NamedTuple):
     corner: Any
 
     def packed(self) -> Array:
-        """All numbers as one vector, an array."""
+        """All numbers of the sum as one vector, an array."""
         return np.concatenate([np.ravel(part) for part in self])
 
     @classmethod
@@ -61,10 +61,10 @@ class GroupGram(NamedTuple):
 
 
 class GroupCollapsed(NamedTuple):
-    """The terms of the bound and q: see :class:`.protocol.Collapsed`.
+    """The terms of the bound and q for intercepts: see :class:`.protocol.Collapsed`.
 
-    :ivar sums: The sums.
-    :ivar first: The diagonal of Kuu of the first L features, ``[L]``.
+    :ivar sums: The :class:`.GroupSums` of the features.
+    :ivar first: The diagonal of Kuu of the first L features, the intercepts, ``[L]``.
     :ivar others: Kuu of the other features.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, the first features first, ``[L + B, P]``.
@@ -79,7 +79,7 @@ class GroupCollapsed(NamedTuple):
     gram_gradient: bool
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; the first features are eliminated."""
+        """The terms ``log det B`` and ``|c|^2``; the first features are eliminated."""
         factors, rest = self._eliminated(noise_variance, refuse=refuse)
         log_determinant, fit = rest.terms(noise_variance, refuse=refuse)
         log_determinant -= tf.reduce_sum(tf.math.log(noise_variance * self.first * factors))
@@ -110,7 +110,7 @@ class GroupCollapsed(NamedTuple):
         return factors, whiten(self.others.root(), gram, others, gram_gradient=True)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
+        """The trace ``tr Kuu^{-1} G`` over features that leave out a part of their kernel."""
         size, (counts, _, corner) = self.first.shape[0], self.gram
         first_incomplete, others_incomplete = np.split(incomplete[self.sums.groups.order], [size])
         total = tf.zeros([], tf.float64)
@@ -123,14 +123,14 @@ class GroupCollapsed(NamedTuple):
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few features.
+        """The mean and root of the optimal whitened q as dense matrices, for few features.
 
         :raises ValueError: If the features are too many.
         """
         return self._dense().whitened_q(noise_variance)
 
     def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        """The mean ``[M, P]`` and a dense root ``[M, M]`` of the covariance of few weights.
+        """The mean ``[M, P]`` and a dense root ``[M, M]`` of the covariance of the weights.
 
         :raises ValueError: If the weights are too many.
         """

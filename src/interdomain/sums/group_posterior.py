@@ -1,8 +1,8 @@
-"""Predictions and functions of models that have intercepts of groups, and their q.
+"""Predictions and posterior functions of models that have intercepts of groups, and their q.
 
 A row has the intercept g and the other features psi. R is the root of the covariance of the other
-features' weights. Given these weights, the intercepts have the slopes T and the variances v
-(:mod:`.group_collapsed`). The covariance of f at two rows is
+features' weights. Given these weights, intercepts have the slopes T and the variances v, as in
+:mod:`.group_collapsed`. The covariance of f at two rows is
 
     v_g [g = g'] + (psi - T_g)^T R R^T (psi' - T_g').
 """
@@ -34,9 +34,9 @@ from .protocol import Latents, Q
 class GroupPosterior(WeightsPosterior):
     """The posterior of intercepts of groups and of other features.
 
-    The cache has the results of :meth:`.GroupCollapsed.posterior`: the mean, and parts for each
-    latent GP or for all. Two more parts are for features that leave out a part of their kernel: the
-    variance that intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the others.
+    The cache has the results of :meth:`.GroupCollapsed.posterior`, for each latent GP or for all.
+    Two more entries are for features that leave out a part of their kernel: the prior variance that
+    intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the other features.
 
     :param sums: The sums of the features.
     :param latents: Function that returns the :data:`.Latents` of q.
@@ -119,7 +119,8 @@ class GroupPosterior(WeightsPosterior):
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
     def _prior_covariance(self, sets: tf.Tensor) -> tf.Tensor:
-        """The prior covariance of the same kernels within sets ``[..., N, D]``, ``[..., N, N]``."""
+        """The prior covariance of kernels whose features leave out a part of them, within sets of
+        rows ``[..., N, D]``, ``[..., N, N]``."""
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
         prior = [part(sets) for u, part in pairs if not is_complete(u, part)]
         zeros = tf.zeros(
@@ -153,7 +154,7 @@ class GroupPosterior(WeightsPosterior):
 
 
 class GroupQ(Q):
-    """The posterior of the weights of all latent GPs, without the covariance of intercepts."""
+    """The posterior of the weights of all latent GPs, without a dense covariance of intercepts."""
 
     def __init__(self, sums: Any, latents: Latents) -> None:
         self.sums, self.latents, self._groups = sums, latents, sums.groups

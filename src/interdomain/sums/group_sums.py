@@ -104,7 +104,7 @@ class GroupSums(Sums):
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """The numbers of intercepts whose products are a diagonal, and of other features."""
+        """The number L of intercepts whose products are a diagonal; the number of all others."""
         return self.groups.num_first, self.groups.size - self.groups.num_first
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:

@@ -1,4 +1,4 @@
-"""Intercepts of groups, one of which is nonzero in each row, alone or with dense features."""
+"""The structure of intercepts of groups (features of which one is nonzero in a row)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .whitened import Weights
 from .whitened_groups import WhitenedGroupSums
 
 FEWEST = 512
-"""The least number of groups for which sums of sparse matrices take less time."""
+"""The least number of groups for which sparse sums take less time than dense sums."""
 
 Indices = Callable[[tf.Tensor], tf.Tensor]
 """A function of rows ``[n, D]`` that returns the number of each row's nonzero feature, ``[n]``."""
 
 
 class Groups(FeatureStructure):
-    """One or several blocks of intercepts, and the dense features of other blocks.
+    """Intercepts of groups in one or several blocks, and dense features of all other blocks.
 
     :param blocks: All blocks of features.
     :param indices: The indices of each block of intercepts; None for a block of dense features.
     :ivar num_first: The number L of intercepts of the largest block of intercepts.
-    :ivar order: The places among all features of these intercepts, then of the others, ``[M]``.
+    :ivar order: The numbers of all features in another order: these L intercepts first, ``[M]``.
     :ivar dense: The places of the dense features among all features.
     """
 
@@ -53,7 +53,7 @@ class Groups(FeatureStructure):
         self.dense: IntArray = np.flatnonzero(is_dense)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Groups:
-        """The structure of a sum: all its intercepts, and its other blocks as dense features."""
+        """The structure of a sum: all intercepts, and all other blocks as dense features."""
         parts = list[tuple[Block, Indices | None]]()
         for block in blocks:
             part: Any = structure_of(*block)
@@ -108,18 +108,18 @@ class Groups(FeatureStructure):
         return _features(blocks, X, len(self.dense), in_domain)
 
     def values(self, weights: tf.Tensor, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
-        """The sums of the features of rows with weights ``[S, M, P]``, ``[S, n, P]``."""
+        """The features of rows times weights ``[S, M, P]``, summed over features: ``[S, n, P]``."""
         sums = tf.reduce_sum(tf.gather(weights, self.indices(X), axis=1), axis=2)
         others = self.others(X, in_domain=in_domain)
         return sums + tf.einsum("nk,skp->snp", others, tf.gather(weights, self.dense, axis=1))
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
-        """The count of numbers that :meth:`values` holds for each row."""
+        """The count of numbers that :meth:`values` has in memory for each row."""
         samples, _, latents = map(int, weights.shape)
         return samples * latents * len(self._indices) + len(self.dense)
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """The sums of features of rows in the domains with weights ``[M, P]``, ``[n, P]``."""
+        """The features of rows in the domains times weights ``[M, P]``, summed: ``[n, P]``."""
         return self.values(tf.cast(weights, tf.float64)[None], X, in_domain=True)[0]
 
     def Kuu(self) -> tuple[tf.Tensor, StructuredOperator]:
@@ -134,7 +134,7 @@ class Groups(FeatureStructure):
     def products(
         self, indices: IntArray, others: Array, num_columns: int, weights: Array, targets: Array
     ) -> tuple[list[Array], Array]:
-        """Weighted sums over rows of products of s, the features and further columns.
+        """Weighted sums over rows of products of s, which joins the features and further columns.
 
         :param indices: The numbers of the nonzero intercepts, ``[n, J]``.
         :param others: The dense features, and further columns, ``[n, K + H]``.

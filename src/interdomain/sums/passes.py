@@ -18,7 +18,7 @@ from .statistics import SufficientStatistics
 def total_over(
     batches: Iterable[tuple[Array, ...]], function: Callable[..., Mapping[str, Any]]
 ) -> dict[str, Array]:
-    """The sums over batches of the named arrays, or tensors, that a function of a batch returns."""
+    """The sums over batches of the arrays or tensors that a function of a batch returns by name."""
     total: dict[str, Array] = {}
     for batch in batches:
         for name, part in function(*batch).items():

@@ -40,14 +40,14 @@ class Collapsed(Protocol):
     """
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|B^{-1/2} R^{-1} C / s|^2``, with gradients.
+        """The terms ``log det B`` and ``|B^{-1/2} R^{-1} C / s|^2`` of the bound, with gradients.
 
         :param refuse: Whether a B that cannot be factorised is an error; if False, both are NaN.
         :raises tf.errors.InvalidArgumentError: If B cannot be factorised.
         """
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr R^{-1} G R^{-T}`` over the incomplete features alone, ``[]``.
+        """The trace ``tr R^{-1} G R^{-T}`` over the incomplete features alone, ``[]``.
 
         :param incomplete: Whether a feature's kernel has variance that the features do not
             explain, ``[M]``.
@@ -68,7 +68,7 @@ class Collapsed(Protocol):
         """
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
-        """``(Kuu + G / s)^{-1} C / s``, ``[M, P]``, as an array."""
+        """The mean of the weights, ``(Kuu + G / s)^{-1} C / s``, ``[M, P]``, as an array."""
 
 
 Latents: TypeAlias = Sequence[tuple[Collapsed, tf.Tensor]]
@@ -151,8 +151,8 @@ class Sums(abc.ABC):
         }
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """The sums of the features of rows ``[n, D]`` in the domains, with weights ``[M, P]``,
-        ``[n, P]``."""
+        """The features of rows ``[n, D]`` in the domains times weights ``[M, P]``, summed over the
+        features: ``[n, P]``."""
         features, *_ = self.features.row_features(X)
         return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
 
@@ -185,7 +185,7 @@ class Sums(abc.ABC):
         return np.asarray(grams), np.asarray(shifted)
 
     def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
-        """The sums of :meth:`site_sums`, from what all batches add up to.
+        """The sums of :meth:`site_sums` over all rows, from the total of all batches.
 
         :param prefix: The prefix of the names "precisions" and "shifts".
         """
@@ -253,7 +253,7 @@ class Sums(abc.ABC):
         latents: Callable[[], Latents],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> AbstractPosterior:
-        """GPflow's posterior.
+        """A posterior of GPflow, for predictions.
 
         :param latents: Function that returns the :data:`Latents` of q.
         """
@@ -311,7 +311,7 @@ class Q:
 
     @cached_property
     def posterior(self) -> AbstractPosterior:
-        """GPflow's posterior with this q."""
+        """A posterior of GPflow with this q, for predictions."""
         return self.sums.posterior(lambda: self.latents, PrecomputeCacheType.TENSOR)
 
     def kl(self) -> float:

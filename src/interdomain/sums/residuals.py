@@ -1,16 +1,16 @@
 """The gains in the bound of a collapsed model from features that the model lacks.
 
 Row n has a Gaussian site of precision beta_n (for regression, 1 / noise variance); r_n is the slope
-of the site's log density at the model's mean. A are features that the model lacks and B its own,
-each divided by its prior standard deviation. Under the features' own prior, adding one feature a
-raises the log marginal likelihood by
+of the site's log density at the model's mean. A are features that the model lacks, and B its own,
+each divided by the prior standard deviation of its inducing variable. Under the prior of finite
+rank, adding a feature a raises the log marginal likelihood by
 
     (c^2 / h - log h) / 2,    c = a^T r,    W = diag(beta),
     h = 1 + a^T W a - a^T W B^T (I + B W B^T)^{-1} B W a.
 
-If features leave out a part of their kernel, a also reduces this part. The bound then rises further
-by ``a^T W a / 2`` times the price of the part. (A charge by the logarithm falls a little more.)
-With several latent GPs, gains are summed over them.
+If features leave out a part of their kernel, the bound has a charge for this part, which a reduces.
+The bound then rises further by ``a^T W a / 2`` times the price: the derivative of the charge (or by
+slightly more, if the charge is a logarithm). With several latent GPs, gains are summed over them.
 """
 
 from __future__ import annotations
@@ -52,16 +52,17 @@ class CandidateSums(NamedTuple):
     precisions: Array = np.zeros([0, 0, 0])
 
     def gains(self, price: float) -> Array:
-        """The increase of the bound by each feature, if it had nothing in common with B, ``[K]``.
+        """The increase of the bound by each feature, as if it were orthogonal to B, ``[K]``.
 
-        :param price: The price of the part of the kernel that features leave out; zero for no part.
+        :param price: The price, as above; zero if the features represent their whole kernel.
         """
         return _gains(self.products, 1 + self.squares, price * self.squares)
 
     def best(self, owners: IntArray, limit: int, price: float, least_gain: float) -> list[int]:
-        """The atoms that raise the bound most, chosen one by one, each given the atoms before it.
+        """The atoms (sets of features) that raise the bound most, chosen one by one, each given the
+        atoms before it.
 
-        :param owners: For each feature the number of its atom, ``[K]``.
+        :param owners: The number of the atom of each feature, ``[K]``.
         :param limit: The largest number of features.
         :param price: As for :meth:`gains`.
         :param least_gain: The least gain per feature; atoms with smaller gains are not chosen.
@@ -101,7 +102,7 @@ def _gains(products: Array, precisions: Array, left_out: Array) -> Array:
 
 
 class Residuals(NamedTuple):
-    """The sums over rows for features that a collapsed model lacks, in passes over the rows.
+    """Passes over the rows that compute :class:`CandidateSums` of features that a model lacks.
 
     :ivar batches: Function that returns the rows (X, Y) in batches.
     :ivar slopes_of: The slopes and precisions of the rows' sites.
@@ -120,7 +121,7 @@ class Residuals(NamedTuple):
     price: float = 1.0
 
     def screen(self, block: Block) -> CandidateSums:
-        """The sums for any number of features, without their products with each other.
+        """The sums for any number of features, without products of different features.
 
         :param block: Features with a diagonal Kuu, and the kernel they belong to, whose columns are
             those of X.
@@ -129,7 +130,7 @@ class Residuals(NamedTuple):
         return CandidateSums(sums["products"] * scales, sums["squares"] * scales**2)
 
     def compare(self, block: Block) -> CandidateSums:
-        """The sums for few features, with all their products and those with the model's features.
+        """The sums for few features, with their products with each other and the model's features.
 
         :param block: As for :meth:`screen`.
         """

@@ -23,7 +23,7 @@ MISSING = (
     "of targets with missing values, give interdomain.models.DualSVGP or gpflow.models.SVGP a "
     "likelihood of your own that leaves out NaN, with allow_nan = True"
 )
-"""The remedy, for messages, if NaN in Y is no mistake."""
+"""The advice in messages about NaN in Y, for the case of missing values."""
 
 _KINDS = (
     "a pair of arrays (X, Y), a tf.data.Dataset of such batches, or a function that returns a new "
@@ -157,7 +157,7 @@ class Rows:
     def draw(self, size: int, seed: int) -> tuple[Array, ...]:
         """``size`` rows, drawn without replacement, in their order, or all rows if there are fewer.
 
-        Every row is read once and gets a random number. Rows with the smallest numbers are kept.
+        Every row is read once and gets a random number. Rows with the smallest numbers are drawn.
         """
         rng = np.random.default_rng(seed)
         kept: tuple[Array, ...] = (np.zeros(0), *(part[:0] for part in self.sample))

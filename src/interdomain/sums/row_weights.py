@@ -13,8 +13,8 @@ def with_weights(data: Any, noise_weights: Any) -> Any:
     """The data (X, Y) with the weights of their rows as a third part.
 
     :param noise_weights: ``[N]`` or ``[N, 1]``; None for data as they are.
-    :raises ValueError: For data that are no pair of arrays, and for wrong weights. Weights in a
-        file are checked by the passes that read them.
+    :raises ValueError: For data that are not a pair of arrays, and for wrong weights. Passes check
+        weights in a file when they read them.
     """
     if noise_weights is None:
         return data

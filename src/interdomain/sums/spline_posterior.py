@@ -1,4 +1,4 @@
-"""Predictions and functions of models whose features are splines on a grid."""
+"""Predictions and posterior functions of models whose features are splines on a grid."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .protocol import Latents
 class SplinePosterior(WeightsPosterior):
     """The posterior of splines, few of which are nonzero in a row, and of other features.
 
-    With the weights w, the mean is ``phi^T E[w]`` and the variance is
-    ``k + phi^T (P^{-1} - Kuu^{-1}) phi``. Entries of the inverses at the places of P's entries are
-    enough. Features that represent their whole kernel have no k and no Kuu.
+    With the weights w and their precision P, the mean is ``phi^T E[w]`` and the variance is
+    ``k + phi^T (P^{-1} - Kuu^{-1}) phi``. Only entries of the inverses where P is nonzero are
+    needed. For features that represent their whole kernel, the terms k and Kuu cancel.
 
     :param sums: The sums of the features.
     :param latents: Function that returns the :data:`.Latents` of q.

@@ -23,9 +23,9 @@ from .spline_posterior import SplinePosterior
 
 
 class SplineCollapsed(NamedTuple):
-    """The terms of the bound and q: see :class:`interdomain.sums.protocol.Collapsed`.
+    """The terms of the bound and q for splines: see :class:`interdomain.sums.protocol.Collapsed`.
 
-    :ivar sums: The sums.
+    :ivar sums: The :class:`.SplineSums` of the features.
     :ivar splines: Kuu of the splines.
     :ivar others: Kuu of the other features.
     :ivar gram: G.
@@ -39,7 +39,7 @@ class SplineCollapsed(NamedTuple):
     columns: tf.Tensor
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
+        """The terms ``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
         order = self.sums.splines.grid.dissection
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
@@ -50,7 +50,7 @@ class SplineCollapsed(NamedTuple):
         return log - prior_log, fit
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
+        """The trace ``tr Kuu^{-1} G`` over features that leave out a part of their kernel."""
         total, splines = tf.zeros([], tf.float64), self.sums.splines
         is_splines, is_others = np.split(incomplete[splines.order], [splines.grid.size])
         if np.any(is_splines):
@@ -63,7 +63,7 @@ class SplineCollapsed(NamedTuple):
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few splines, without gradients with respect to the sums.
+        """The mean and root of the whitened q of few splines as dense matrices, without gradients.
 
         :raises ValueError: If the splines are too many.
         """
@@ -182,7 +182,7 @@ class WeightsQ:
 
 
 class SplineQ(Q):
-    """The posterior of the weights of all latent GPs, from tensors, also those of a graph.
+    """The posterior of the weights of all latent GPs, from tensors, also symbolic tensors.
 
     :ivar incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     """

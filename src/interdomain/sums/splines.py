@@ -36,7 +36,7 @@ _MUCH, _LITTLE = 0.1, 1e-4
 """Unexplained shares of the prior variance above and below which splines give a warning."""
 
 _FEW = 0.01
-"""The unexplained share of the wider splines that a warning recommends."""
+"""The unexplained share of the prior variance of the splines that a warning recommends."""
 
 _ENTRIES = 2**23
 """The count of numbers that are gathered at a time."""
@@ -48,12 +48,12 @@ _ROUNDING = 1e-6
 class Splines(FeatureStructure):
     """The splines of a model, and the dense features of its other blocks.
 
-    Only one of several blocks of splines is sparse.
+    If several blocks are splines, only one is treated as sparse.
 
     :param blocks: The blocks of features.
     :param number: The number of the block of sparse splines.
     :ivar grid: The splines.
-    :ivar order: The places among all features of the splines, then of the others, ``[M + B]``.
+    :ivar order: The numbers of all features in another order: the splines first, ``[M + B]``.
     """
 
     def __init__(self, blocks: Sequence[Block], number: int) -> None:
@@ -83,12 +83,12 @@ class Splines(FeatureStructure):
 
     @property
     def rows_at_once(self) -> int:
-        """The rows whose variances are computed at a time, which gather entries of stencils."""
+        """The number of rows whose variances are computed at a time, from entries of stencils."""
         row_entries = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
         return max(_ENTRIES // row_entries, 1)
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
-        """Warn if splines leave much of the prior unexplained, or so little that rounding matters.
+        """Warn if splines do not explain much of the prior, or are so narrow that rounding matters.
 
         :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
@@ -134,7 +134,7 @@ class Splines(FeatureStructure):
         return tf.concat([self.grid.dense(X), others], axis=0)
 
     def values(self, weights: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-        """The sums of features with weights ``[S, M + B, L]``, splines first, ``[S, n, L]``."""
+        """The features of rows, splines first, times weights ``[S, M + B, L]``: ``[S, n, L]``."""
         X, size = self.grid.in_box(X), self.grid.size
         numbers, values = self.grid(X)
         row_weights = tf.gather(weights[:, :size], numbers, axis=1)
@@ -142,7 +142,7 @@ class Splines(FeatureStructure):
         return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
-        """The count of numbers that :meth:`values` holds for each row."""
+        """The count of numbers that :meth:`values` has in memory for each row."""
         samples, _, latents = map(int, weights.shape)
         cell_entries = int((self.grid.degree + 1) ** len(self.grid.shape))
         return samples * latents * (cell_entries + len(self.order) - self.grid.size)
@@ -186,7 +186,7 @@ class Splines(FeatureStructure):
 
 
 def _numbers(num: tuple[int, ...]) -> str:
-    """Numbers of splines, as users pass them."""
+    """The numbers of splines as text, in the form of the argument ``num``."""
     return str(num[0] if len(num) == 1 else list(num))
 
 

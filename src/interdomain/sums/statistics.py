@@ -72,8 +72,8 @@ class SufficientStatistics:
         return total
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
-        """The statistics without the rows of ``other``, which must be among these rows. Only the
-        numbers of rows can be checked.
+        """The statistics without the rows of ``other``, which must be among the rows of these
+        statistics. Only the numbers of rows can be checked.
 
         :raises ValueError: If the features differ, or ``other`` has more rows.
         """

@@ -54,7 +54,7 @@ class Waves(FeatureStructure):
     def in_product(
         self, others: Sequence[FeatureStructure], members: IntArray
     ) -> FeatureStructure | None:
-        """Waves of the box of all columns, if the factors are waves of different columns."""
+        """The waves of the box of all columns, if the factors are waves of different columns."""
         factors = [part.waves for part in (self, *others) if isinstance(part, Waves)]
         columns = [column for part in factors for column in part.columns.tolist()]
         if len(factors) <= len(others) or any(part.combined is not None for part in factors):
@@ -73,7 +73,7 @@ class Waves(FeatureStructure):
 
 
 class WaveSums(DenseSums):
-    """Sums that are read from tables: batches add up tables in place of sums of products.
+    """Sums of products that are read from small tables, which are summed over batches of rows.
 
     :param tables: The tables of the waves.
     """
@@ -87,7 +87,7 @@ class WaveSums(DenseSums):
         self._targets = compiled(features.target_sums, input_signature=features.signature())
 
     def variables(self) -> tuple[tf.Variable, ...]:
-        """The targets' variables: waves depend on no parameter, and tracing them takes long."""
+        """The variables of the targets. Waves depend on no parameter, so they are not traced."""
         return tuple(self._targets.get_concrete_function().graph.variables)
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
@@ -104,7 +104,7 @@ class WaveSums(DenseSums):
     rows = Sums.rows
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        """Tables, and products of the columns of the mean function with each other and with the
+        """The tables, and the products of the mean function's columns with each other and with the
         shifts, as a vector for each latent GP."""
         latents = len(precisions)
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
@@ -156,8 +156,8 @@ class WaveQ(Q):
 
     @cached_property
     def tables(self) -> Tables:
-        """The tables of the mean and of the variance of each latent GP. The variance lacks the
-        prior variance that features leave unexplained."""
+        """The tables of the mean and of the variance of each latent GP, without the prior variance
+        that the features do not explain."""
         sums = cast(WaveSums, self.sums)
         prior = sums.prior()
         mean, *roots = (

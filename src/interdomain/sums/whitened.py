@@ -24,7 +24,7 @@ Weights: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 class WhitenedSums(DenseSums):
-    """Sums over rows that are independent with variance one, given their neighbours.
+    """Sums over rows whitened by their neighbours: the rows are independent, with noise variance 1.
 
     With weights w of the neighbours and the row itself, a row has the features
     ``psi = sum_j w_j phi_j`` and the targets ``sum_j w_j t_j``. The sums have one more entry,
@@ -86,8 +86,8 @@ class WhitenedSums(DenseSums):
     def _target_terms_in_graph(
         self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """The three results of the function of weights, and the targets of the rows before they are
-        whitened, ``[U, P + H]`` in float64."""
+        """The three results of the argument ``weights``, and the targets of rows before whitening,
+        ``[U, P + H]`` in float64."""
         mean = self.features.mean
         targets = tf.concat([Y - mean.rest(X), mean.columns(X)], axis=1)
         return *self._weights(X, *more), tf.cast(targets, tf.float64)
@@ -98,7 +98,7 @@ class WhitenedSums(DenseSums):
         return tf.cast(tf.linalg.matrix_transpose(Kuf), tf.float64)
 
     def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The features ``psi`` of whitened rows, ``[B, M]`` in float64; rows may lie anywhere.
+        """The features ``psi`` of whitened rows, ``[B, M]`` in float64, also outside of domains.
 
         :param X: Neighbours and rows, ``[U, D]``.
         :param weights: ``[B, m + 1]``.

@@ -30,9 +30,9 @@ class WhitenedGroupSums(WhitenedSums):
         self._groups = groups
 
     def _whitened(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The weights of rows ``[b, m + 1]``; the intercepts of the neighbours and the row, ``[b, J
-        (m + 1)]``, and the weight of each; the whitened dense features and targets; and the sum of
-        ``log 2 pi d``."""
+        """The weights of rows ``[b, m + 1]``; the numbers of the intercepts of neighbours and the
+        row, ``[b, J (m + 1)]``, and the weight of each; the whitened dense features and targets;
+        and the sum of ``log 2 pi d``."""
         features, groups = self.features, self._groups
         weights, log_variances, places = self._weights(X, *more)
         parts = [groups.others(X), Y - features.mean.rest(X), features.mean.columns(X)]
@@ -105,7 +105,7 @@ class WhitenedGroupSums(WhitenedSums):
 def groups_of_neighbours(
     indices: tf.Tensor, weights: tf.Tensor, places: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The intercepts of rows and their neighbours, and the weight of each, ``[b, (m + 1) J]``.
+    """The numbers of the intercepts of rows and neighbours, and their weights, ``[b, (m + 1) J]``.
 
     :param indices: The intercepts of single rows, ``[U, J]``.
     :param weights: ``[b, m + 1]``.

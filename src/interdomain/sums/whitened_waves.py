@@ -17,7 +17,7 @@ _TOLERANCE = 1e-15
 """The error of a wave in a box, relative to its amplitude: rounding errors are as large."""
 
 _FEW = 0.6
-"""The largest ratio of the numbers of polynomials and of features: more polynomials take longer."""
+"""The ratio of polynomials to features above which dense features take less time."""
 
 _HIGHEST = 200
 """The highest degree that is tried."""

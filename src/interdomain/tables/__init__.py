@@ -1,6 +1,6 @@
 """Additive models of tables: kernel, features, a fit in one call, and a report of effects.
 
-The package is an annex: it is imported on demand, and uses only public names of the library.
+The package is imported on demand, and uses only public names of the library.
 """
 
 from .columns import CategoricalColumn, NumericColumn

@@ -1,4 +1,4 @@
-"""Columns of a table: functions of one column, orthonormal over it and orthogonal to the constant.
+"""Columns of a table, with functions of one column that are orthonormal over it, and of mean zero.
 
 The functions are numbered from 1 on; 0 is the constant. Products of functions of several columns
 are the features of an interaction.
@@ -22,9 +22,9 @@ _MAX_LEVELS = 2_000
 """The largest number of levels. The functions of L levels are a dense matrix of order L."""
 
 _UNEVEN = 0.1
-"""The distance from even spread up to which knots are not placed at quantiles. It compares each
-value with its place in an even grid, in ranges, and few rows may deviate by chance. At evenly
-spread rows, knots at quantiles would make kinks of smooth functions and gain nothing."""
+"""The distance of sorted values from an even grid, in ranges of the column, above which knots are
+quantiles; ``1 / sqrt(N)`` is added for chance. For evenly spread values, knots at quantiles would
+only put kinks into smooth functions."""
 
 _NUM_KNOTS = 33
 
@@ -63,7 +63,7 @@ class _Column:
 
 
 def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
-    """The name of values in messages; and the values, sorted, which are finite and vary."""
+    """The name of values in messages; and the sorted values, checked to be finite and to vary."""
     what = "values" if label is None else f"values of {label!r}"
     ordered = np.sort(finite_array(what, values, (1,), "a vector [N]"))
     if not len(ordered) or ordered[0] == ordered[-1]:
@@ -72,20 +72,20 @@ def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
 
 
 class NumericColumn(_Column):
-    """A column of numbers. Functions of it are smooth.
+    """A column of numbers, in which effects are smooth functions.
 
     The values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
     of the column are the waves of a box that is longer than this range by the margin, half of it on
-    either side. Lengthscales are therefore measured in ranges of the column. If a few values are
-    far from the others, knots at quantiles spread the others over the box. Outside of the knots,
-    positions are extrapolated by up to a quarter of the margin. Further away a function keeps its
-    value, and values raise a warning, but not in a graph.
+    either side. Lengthscales are therefore in ranges of the column. If values are spread unevenly,
+    knots at quantiles spread their positions over the box. Outside of the knots, positions are
+    extrapolated by up to a quarter of the margin. Further away a function is constant, and values
+    raise a warning (not in compiled functions).
 
     :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
         the range of the data.
     :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``. Positions of
         values between knots are interpolated. By default positions are proportional to the values.
-    :param margin: The margin of the box, as a multiple of the range of the data.
+    :param margin: The margin of the box, in ranges of the data.
     :param label: The name of the column in reports and messages.
     :raises ValueError: If knots or positions are not increasing or do not fit together, or the
         margin is not positive.
@@ -123,8 +123,8 @@ class NumericColumn(_Column):
     def from_data(cls, values: TensorType, *, label: str | None = None) -> NumericColumn:
         """Make the column from its values in the data, ``[N]``.
 
-        If values are not spread evenly over their range (with heavy tails, in clusters, or in the
-        shape of a bell), the knots are quantiles: functions can vary most where most rows are.
+        If values are not spread evenly over their range (heavy tails, clusters, a Gaussian), the
+        knots are quantiles: functions can then vary most where most rows are.
 
         :raises ValueError: If values are not finite, or all the same.
         """
@@ -167,7 +167,7 @@ class NumericColumn(_Column):
         return (self.positions_of(x) + self.margin / 2) / self.period
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values far outside of the range of the data; whether there are any."""
+        """Warn of values far outside of the range of the data. Return whether there are any."""
         first, last = self.knots[[0, -1]]
         beyond = np.maximum(first - values, values - last)
         far = beyond > self.margin / 4 * (last - first)
@@ -182,7 +182,8 @@ class NumericColumn(_Column):
         return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """The cosine and the sine of 1, 2, ... periods at coordinates ``[N]``, ``[highest, N]``."""
+        """The first ``highest`` functions, cosine and sine of 1, 2, ... periods, at coordinates
+        ``[N]``, ``[highest, N]``."""
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
@@ -197,12 +198,12 @@ class NumericColumn(_Column):
 class CategoricalColumn(_Column):
     """A column of categories, such as station numbers. All levels are equally far from each other.
 
-    Functions of it sum to zero over the levels. Any other value counts as a level without data,
-    whose predictions are the prior's; it raises a warning, but not in a graph.
+    Functions of the column sum to zero over the levels. Any other value counts as a level without
+    data, with predictions of the prior, and raises a warning (not in compiled functions).
 
-    :param levels: The levels, different numbers ``[L]``, two or more; kept in increasing order.
+    :param levels: The levels, two or more different numbers ``[L]``; stored in increasing order.
     :param label: The name of the column in reports and messages.
-    :param level_names: The names of the levels in reports, messages and data frames.
+    :param level_names: The names of ``levels``, for reports, messages and data frames.
     :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
@@ -258,11 +259,11 @@ class CategoricalColumn(_Column):
         return cls(levels, label=label, level_names=level_names)
 
     def grid(self, count: int) -> Array:
-        """The levels, whatever the count."""
+        """The levels, for plots; ``count`` has no effect."""
         return self.levels
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """The index of the level; L for any other value."""
+        """The index of the level of each value; L for values that are not levels."""
         if tf.executing_eagerly():
             self.warn_of(np.asarray(x))
         levels, flat = tf.constant(self.levels, x.dtype), tf.reshape(x, [-1])
@@ -271,7 +272,7 @@ class CategoricalColumn(_Column):
         return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values that are not levels of the column; whether there are any."""
+        """Warn of values that are not levels of the column. Return whether there are any."""
         unseen = np.unique(values[~np.isin(values, self.levels.astype(values.dtype))])
         if not len(unseen):
             return False
@@ -284,14 +285,14 @@ class CategoricalColumn(_Column):
         return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """The first functions at indices of levels ``[N]``, ``[highest, N]``."""
+        """The first ``highest`` functions at indices of levels ``[N]``, ``[highest, N]``."""
         values = tf.constant(self._functions[:highest], gpflow.default_float())
         return tf.gather(values, coordinates, axis=1)
 
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
-        """The kernel of variance one at pairs of indices; it has no order and no ratio."""
+        """The kernel of variance one at pairs of indices; ``order`` and ``ratio`` are ignored."""
         entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
         return tf.gather(entries, first * (len(self.levels) + 1) + second)
 

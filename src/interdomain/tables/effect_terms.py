@@ -1,10 +1,9 @@
-"""Effects of sets of columns under the distribution of some rows, as sums of centred functions.
+"""Effects of sets of columns under the distribution of given rows, as sums of centred functions.
 
-``f = sum_m w_m phi_m(x)``, each feature phi the product of functions psi of its columns. Kuu of
-these features is diagonal: one over the prior variances s of the weights. So
-``w = Kuu^{-1} u = s u``; with whitened variables v of prior N(0, I), ``w = sqrt(s) v``. Under a
-product of distributions of the columns, psi has the means m. A feature of an effect e is then a sum
-over the subsets S of its columns:
+In ``f = sum_m w_m phi_m(x)``, a feature phi is the product of functions psi of its columns. Kuu is
+diagonal: one over the prior variances s of the weights. So ``w = Kuu^{-1} u = s u``; with whitened
+variables v of prior N(0, I), ``w = sqrt(s) v``. Under a product of distributions of the columns,
+psi has the means m. A feature of an effect e is then a sum over the subsets S of its columns:
 
     prod_{i in e} psi_i(x_i) = sum_S prod_{i in S} (psi_i(x_i) - m_i) prod_{i in e, not in S} m_i.
 
@@ -36,7 +35,7 @@ _ROUNDING = 1e-12
 class Weights(NamedTuple):
     """The posterior of the weights of the features of a sum of effects.
 
-    :ivar left_over: The prior variance of the constant and each effect that the features leave out.
+    :ivar left_over: The unexplained prior variance of the constant and of each effect, ``[1 + E]``.
     :ivar mean: The mean of the weights, ``[M]``.
     :ivar root: A root of the covariance of the weights, ``[M, R]``.
     """
@@ -49,7 +48,7 @@ class Weights(NamedTuple):
 
 
 class ColumnFunctions(NamedTuple):
-    """The functions of one column, and their moments; function 0 is the constant.
+    """The functions of one column and their moments over rows; function 0 is the constant.
 
     :ivar means: The means of the functions, ``[1 + h]``.
     :ivar covariances: The covariances of the functions, ``[1 + h, 1 + h]``.
@@ -79,7 +78,7 @@ class EffectTerm(NamedTuple):
     :ivar functions: The numbers b of the functions, ``[n, k]``.
     :ivar mean: The mean of the coefficients beta, ``[n]``.
     :ivar root: The rows, for beta, of a root of the covariance of all coefficients, ``[n, R]``.
-    :ivar left_over: The prior variance of the effect that its functions leave out.
+    :ivar left_over: The prior variance of the effect that its functions do not explain.
     """
 
     effect: Effect
@@ -90,7 +89,8 @@ class EffectTerm(NamedTuple):
     left_over: float
 
     def at(self, centred: Sequence[Array]) -> tuple[Array, Array]:
-        """The mean and the variance, ``[N]`` each, by centred functions ``[1 + h, N]``."""
+        """The mean and the variance of the effect, ``[N]`` each, from the centred functions of each
+        column at N rows, ``[1 + h, N]``."""
         products = np.ones([1, centred[0].shape[1]])
         for functions, values in zip(self.functions.T, centred, strict=True):
             products = products * values[functions]
@@ -98,7 +98,7 @@ class EffectTerm(NamedTuple):
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
-        """The variances ``[S]`` of coefficients ``[n, S]`` under the columns' measure."""
+        """The variances of the effect under the measure, ``[S]``, for coefficients ``[n, S]``."""
         gram = np.ones([1, 1])
         for functions, column in zip(self.functions.T, self.columns, strict=True):
             gram = gram * column.covariances[np.ix_(functions, functions)]
@@ -119,7 +119,7 @@ def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
-    """The constant, and the effect of each set of columns that has one; small sets come first."""
+    """The constant and all effects, by their sets of columns; small sets come first."""
     # By effect: the centred functions, the numbers of the features, and the products of the means
     # of all other functions.
     entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
@@ -162,5 +162,5 @@ def rows_with_all_columns(table: Additive, X: Any) -> Array:
 
 
 def rows_of_table(table: Additive, X: Array) -> Array:
-    """The table's columns of rows that have all columns; ``[N, D]``."""
+    """The columns of the table, ``[N, D]``, of rows that have all columns of the model."""
     return np.asarray(table.seen(tf.constant(X, gpflow.default_float())), float)

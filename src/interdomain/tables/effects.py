@@ -42,16 +42,16 @@ def effects(
 
     The model's f is a sum of effects of columns (:class:`interdomain.tables.Additive`), each with a
     posterior. X determines the distribution **of each column alone**; the measure is the product of
-    these distributions. Every effect is centred exactly under this measure: the rest moves into
-    effects of fewer columns. So a main effect, plus the constant, is the mean of f over all other
-    columns, and the effects are orthogonal. Their shares of the variance of f are Sobol indices
-    (Sobol 2001), in closed form as in Durrande et al. 2013 and Lu et al. 2022 (*Additive Gaussian
-    processes revisited*). Draws from the posterior give the error bars of the shares.
+    these distributions. Every effect is centred under this measure: its means over single columns
+    become parts of effects of fewer columns. So a main effect, plus the constant, is the mean of f
+    over all other columns, and the effects are orthogonal. Their shares of the variance of f are
+    Sobol indices (Sobol 2001), in closed form as in Durrande et al. 2013 and Lu et al. 2022
+    (*Additive Gaussian processes revisited*). Posterior draws give error bars of the shares.
 
     Two caveats. Columns may be dependent in the data, but they are independent under this measure:
-    shares describe f for columns that take their values independently. Error bars are for fixed
-    hyperparameters and a fixed measure: they do not include that X is only a sample. An effect
-    whose variance has become zero in training has no error bar.
+    shares describe f for columns that vary independently. Error bars are for fixed hyperparameters
+    and a fixed measure: they ignore that X is only a sample. An effect whose variance has become
+    zero in training has no error bar.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
@@ -71,18 +71,17 @@ def effects(
         :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
         rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`; or the
         result of :func:`fit_additive`. If the kernel is a summand, all results are for that
-        summand. The features may leave out prior variance of an effect (none if the kernel is of
-        finite rank). This variance is added to the variance of the effect at a point, but not to
-        the shares.
+        summand. The features may not explain all prior variance of an effect (they do if the kernel
+        is of finite rank). The rest is added to the effect's variance at a row, not to the shares.
     :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
         random) are used; or a data frame, if the kernel was made for one.
     :param output: The column of Y whose effects are computed.
-    :param scale: A factor for f. If Y was divided by its standard deviation for training, pass that
-        to get results in the original units. Shares do not depend on it.
+    :param scale: A factor for f. If Y was divided by its standard deviation for training, pass this
+        deviation to get results in the original units. Shares do not depend on it.
     :param num_draws: The number of draws from the posterior, for the shares.
     :param seed: The seed of these draws.
     :raises ValueError: If the model is of another class, or has no such kernel, inducing variable
-        or output; if X does not fit, or numbers are not positive.
+        or output; if X has other columns or is not finite, or a number is not positive.
     """
     output, seed = integer("output", output, at_least=0), integer("seed", seed, at_least=0)
     num_draws = integer("num_draws", num_draws, at_least=1)
@@ -164,7 +163,8 @@ def _sums_of_effects(
     inducing_variable: Any, kernel: Any, first: int = 0
 ) -> Iterator[tuple[int, AdditiveFeatures, Additive, Array]]:
     """The number of the first feature, the features and their kernel; and the prior variance of
-    each effect and of the constant. A kernel of finite rank may have it from other features."""
+    the constant and of each effect, for each sum of effects in the model. (For a kernel of finite
+    rank, it is the variance that the features of the kernel explain.)"""
     finite = getattr(kernel, "inducing_variable", None)
     while hasattr(kernel, "inducing_variable"):  # a FiniteRank
         kernel = kernel.kernel

@@ -23,16 +23,15 @@ _RULE, _REMEDY = "an Additive kernel", "make it with interdomain.tables.Additive
 
 
 class AdditiveFeatures(InterDomainInducingVariables):
-    """Projections of each effect of :class:`~interdomain.tables.Additive` on products of functions
-    of its columns.
+    """Features of an :class:`~interdomain.tables.Additive` kernel: products of waves and levels.
 
-    The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, t being the
-    position in its box as a fraction of the period. The functions of a column of categories tell
-    its levels apart. All functions are orthonormal, and so are their products over the columns of
-    an effect. ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which
-    **depends on no parameter of the kernel**. So :class:`interdomain.models.StructuredSGPR` makes
-    one pass over the rows for all parameters. Kuu is diagonal: one over the prior variance that a
-    feature carries.
+    The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, where t is the
+    position in the box as a fraction of the period. The functions of a column of categories are
+    contrasts of its levels. All functions are orthonormal, and so are their products over the
+    columns of an effect. ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``,
+    which **depends on no parameter of the kernel**. So :class:`interdomain.models.StructuredSGPR`
+    makes one pass over the rows for all parameters. Kuu is diagonal: one over the prior variance
+    that a feature has.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[100, 3])
@@ -47,12 +46,12 @@ class AdditiveFeatures(InterDomainInducingVariables):
 
     :param kernel: The kernel, whose columns and effects the features have.
     :param frequencies: A dict with an entry for each effect: the highest number of periods in every
-        numeric column, or integers ``[J, n]``, 1 or more, one for each numeric column of the
-        effect. All levels of columns of categories are always used.
+        numeric column; or, for J waves in the n numeric columns of the effect, the numbers of
+        periods ``[J, n]``, integers of 1 or more. All levels of categories are always used.
     :ivar columns: The column objects of the kernel.
     :ivar effects: The columns of each effect except the constant, in the order of the features.
-    :ivar functions: For the constant and each effect, the numbers ``[m, k]`` of the functions, one
-        of each of its k columns, whose product is a feature.
+    :ivar functions: For the constant and each effect of k columns, the numbers ``[m, k]`` of the
+        functions of the columns whose products are the m features.
     :raises ValueError: If an effect is missing from ``frequencies`` or unknown, a frequency is not
         an integer of 1 or more, or there are too many features.
     """
@@ -93,8 +92,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
     def for_kernel(
         cls, kernel: Additive, num_inducing: int, *, name: str | None = None
     ) -> AdditiveFeatures:
-        """Make the features that carry most of the prior variance under the present kernel, and at
-        least the first waves of every effect.
+        """Make the features of largest prior variance under the present kernel, which include the
+        first waves of every effect.
 
         :param num_inducing: The largest number M of features, the constant included.
         :raises ValueError: If there are too many features, or too few for the effects.
@@ -110,14 +109,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return sum(map(len, self.functions))
 
     def is_subset_of(self, others: AdditiveFeatures) -> bool:
-        """Whether columns and effects are equal, and all products occur in ``others``."""
+        """Whether ``others`` have the same columns and effects, and all of these features."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
         pairs = zip(self.functions, others.functions, strict=True)
         return all({*map(tuple, a.tolist())} <= {*map(tuple, b.tolist())} for a, b in pairs)
 
     def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
-        """The products of functions at rows; each function of a column is computed once."""
+        """The features at rows, ``[M, N]``; each function of a column is computed once."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
         rows = tf.reshape(X, [-1, kernel.num_columns])
@@ -144,8 +143,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return Diagonal(1 / self.prior_variances(kernel))
 
     def prior_variances(self, kernel: Additive) -> tf.Tensor:
-        """The prior variance of f that each feature carries, ``[M]``; one over the diagonal of Kuu.
-        A variance that underflows gives a feature without effect, not NaN."""
+        """The prior variance of f due to each feature, ``[M]``: one over the diagonal of Kuu. A
+        variance that underflows gives a feature without effect, not NaN."""
         self.validate_kernel(kernel)
         factors, numbers = kernel.effect_variances, self.highest_functions()
         # One; the variances of effects, of waves for each lengthscale, and of levels.
@@ -202,7 +201,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
             )
 
     def by_effect(self) -> list[tuple[Effect, IntArray]]:
-        """The columns (none for the constant) and the functions, for each effect."""
+        """Pairs of the columns and of :attr:`functions`, for the constant and each effect."""
         return list(zip([(), *self.effects], self.functions, strict=True))
 
     def highest_functions(self) -> dict[int, int]:

@@ -32,8 +32,8 @@ _TURNS, _TURN_STEPS = 3, 50
 """The largest number of turns of ranking pairs and training; and the steps of each training."""
 
 _SETTLED = 0.95
-"""The share of the noise variance above which pairs are not ranked again: if the chosen pairs leave
-more than it, further pairs would gain no more."""
+"""The ratio of the noise variance after and before a turn above which pairs are not ranked again:
+further pairs would gain too little."""
 
 _FREQUENCIES = 8
 """The least number of frequencies of each main effect, if half of the features suffice."""
@@ -46,10 +46,10 @@ _NOISE = 0.1
 class AdditiveFit:
     """The result of :func:`fit_additive`.
 
-    :ivar model: the trained model, of all rows.
+    :ivar model: the trained StructuredSGPR of all rows.
     :ivar kernel: its :class:`~interdomain.tables.Additive` kernel.
-    :ivar pairs: the chosen interactions by name, such as ``age x cement``, best first; each with
-        the nats of log marginal likelihood that it gained, given the pairs before it.
+    :ivar pairs: the chosen interactions by name, such as ``age x cement``, in the order of choice;
+        each with its gain of log marginal likelihood in nats, given the pairs before it.
     :ivar result: the final fit of all parameters, on the statistics of all rows.
     :ivar subset_seconds: the seconds before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
@@ -91,15 +91,13 @@ def fit_additive(
 
     1. Make a kernel with a main effect for each column and any other required effects. Train it by
        L-BFGS on a random subset of the rows.
-    2. Rank all pairs of columns by how much their interaction would raise the log marginal
-       likelihood of the subset. Nothing is trained for this: each pair is given the prior variance
-       that suits it best. The best pairs are added one by one, each judged given the pairs before
-       it, as long as features are left for them.
-    3. Train all parameters on the subset with these interactions. Then they may explain what was
-       noise before, so the remaining pairs are ranked again, as long as each turn reduces the noise
-       variance.
-    4. Choose the features that carry most of the prior variance, make one pass over all rows, and
-       train all parameters by L-BFGS on its sums. This is exact for all rows and costs O(M^3) a
+    2. Rank all pairs of columns by the rise of the subset's log marginal likelihood with their
+       interaction, at its best prior variance. Nothing is trained for this. The best pairs are
+       added one by one, each given the pairs before it, as long as the number of features allows.
+    3. Train all parameters on the subset with these interactions. This may reduce the noise
+       variance. As long as it does, rank the remaining pairs again and repeat this step.
+    4. Choose the features of largest prior variance, make one pass over all rows, and train all
+       parameters by L-BFGS on the sums of the pass. This is exact for all rows and costs O(M^3) a
        step.
 
     Nothing has to be standardised: parameters are in units of Y, and of the columns.
@@ -122,20 +120,19 @@ def fit_additive(
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. All columns of Y
         share the parameters and the effects. X may be a data frame of numbers and categories. Then
         pass ``fitted.kernel.encode(X)`` to the model, and the frame to :func:`effects`.
-    :param num_inducing: the largest number M of features, including the constant.
-    :param effects: the effects, as :class:`~interdomain.tables.Additive` takes them. Include
-        ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
-        Without it, the model has exactly these effects, and no pairs are ranked.
+    :param num_inducing: the largest number M of features, including the constant; 500 by default.
+    :param effects: the effects, as for :class:`~interdomain.tables.Additive`. Include ``"chosen"``
+        to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``. Without it,
+        the model has exactly these effects, and no pairs are ranked.
     :param names: the names of the D columns; by default those of a data frame.
     :param categorical: as in :meth:`Additive.from_data <interdomain.tables.Additive.from_data>`.
-    :param subset_size: the number of rows to draw, without replacement; all rows, if there are
-        fewer.
+    :param subset_size: the number of rows of the subset, drawn without replacement.
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
     :raises ValueError: for data that are not a pair; for columns that are constant, have missing
-        values or nearly as many levels as rows (the message names them); if Y does not vary or is
-        not finite; or if the requested effects need more features.
+        values, or more than half as many levels as rows (the message names them); if Y does not
+        vary or is not finite; or if the requested effects need more features.
     """
     started = time.perf_counter()
     X, Y = pair("data", data)
@@ -198,7 +195,7 @@ def fit_additive(
 def begin(
     data: Any, kernel: Additive, size: int, subset_size: int, seed: int
 ) -> tuple[StructuredSGPR, float, list[int]]:
-    """A model of a subset of the rows, with initial scales from that subset; the variance of Y; and
+    """A model of a subset of the rows, with initial scales from this subset; the variance of Y; and
     the largest number of periods that the values of each column can resolve.
 
     :raises ValueError: If Y does not vary.
@@ -224,8 +221,8 @@ def begin(
 def _prior(
     kernel: Additive, num_inducing: int, highest: Sequence[int]
 ) -> tuple[FiniteRank, AdditiveFeatures]:
-    """The features of largest prior variance, and the prior that they span. They include the first
-    waves of main effects: an effect that was trained with few may seem weaker than it is.
+    """The prior of finite rank, and its features of largest prior variance. They include the first
+    waves of main effects: an effect that was trained with few waves may seem too weak.
 
     :param highest: The largest number of periods of each column.
     """
@@ -237,7 +234,7 @@ def _prior(
 
 
 def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:
-    """A positive parameter in these units; the optimiser uses unitless values."""
+    """A positive parameter whose unconstrained value is independent of the unit."""
     scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
     transform = tfp.bijectors.Chain([scale, positive(lower)])
     return gpflow.Parameter(value, transform=transform)

@@ -86,7 +86,7 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
     """The columns of each effect of :class:`Additive`, increasing; effects of few columns first.
 
     :param names: The names of the columns.
-    :raises ValueError: If there are none, or one is given twice, has no column or one twice.
+    :raises ValueError: If there is no effect, or an effect or one of its columns is given twice.
     """
     effects = "main" if effects is None else effects
     listed = [effects] if isinstance(effects, str) else items("effects", effects, _RULE)

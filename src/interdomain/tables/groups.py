@@ -37,12 +37,12 @@ class GroupIntercepts(UniformVariance):
 
         f(x) = a[level of x],    a[l] ~ N(0, variance) independently.
 
-    So ``K(x, x')`` is the variance if two rows have the same level, and zero otherwise. All other
-    values count as one further level. It has no data, so its predictions are the prior's.
+    So ``K(x, x')`` is the variance if two rows have the same level, and zero otherwise. Values that
+    are no levels count as one further level, whose predictions are those of the prior.
 
-    The features are :class:`GroupFeatures`; one of them is nonzero at a row. In
-    :class:`interdomain.models.VecchiaSGPR`, a local kernel of other columns may be added, even with
-    thousands of levels. A sum of two such kernels has nested or crossed effects:
+    The features are :class:`GroupFeatures`, of which one is nonzero at a row. The sum of two such
+    kernels has nested or crossed effects. :class:`interdomain.models.VecchiaSGPR` adds a local
+    kernel of other columns, even with thousands of levels:
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -61,12 +61,12 @@ class GroupIntercepts(UniformVariance):
 
     The column holds whole numbers. :meth:`codes` turns text of a data frame into whole numbers.
 
-    :param levels: The levels, different whole numbers ``[L]``, two or more; kept in increasing
+    :param levels: The levels, two or more different whole numbers ``[L]``; stored in increasing
         order.
     :param variance: The prior variance of an intercept.
     :param level_names: The names of the levels, which :meth:`codes` reads.
     :param active_dims: The column of X; by default X has no other.
-    :raises ValueError: If levels are not whole numbers, fewer than two, given twice or too many.
+    :raises ValueError: If levels are not whole numbers, fewer than two, not distinct or too many.
     :ivar levels: The levels in increasing order.
     :ivar level_names: The names of the levels in this order, or None.
     """
@@ -115,7 +115,7 @@ class GroupIntercepts(UniformVariance):
         """Make the kernel with the levels that occur in a column ``[N]`` of the data.
 
         :param values: Whole numbers; or text or categories, whose levels are numbered from 0 on, in
-            increasing order: :meth:`codes` then makes numbers of the column.
+            increasing order: :meth:`codes` then turns the column into numbers.
         :raises ValueError: For the errors of the constructor, and for missing values.
         """
         options: dict[str, Any] = {"variance": variance, "active_dims": active_dims, "name": name}
@@ -128,8 +128,8 @@ class GroupIntercepts(UniformVariance):
     def codes(self, values: Any) -> Array:
         """The levels of a column of names ``[N]`` as numbers for X, ``[N]``.
 
-        :param values: Names of levels. For a kernel without names, whole numbers, which stay as
-            they are. Other names become one number that is none of the levels.
+        :param values: Names of levels; unknown names become a number that is no level. For a kernel
+            without names: whole numbers, which are returned unchanged.
         :raises ValueError: For missing values.
         """
         numbers: Array = TableReader(None, [self.level_names])(_Frame(values))[:, 0]
@@ -138,7 +138,7 @@ class GroupIntercepts(UniformVariance):
         return np.append(self.levels, self.levels[-1] + 1)[numbers.astype(np.int64)]
 
     def indices(self, X: TensorType) -> tf.Tensor:
-        """The index of each row's level in :attr:`levels`, ``[..., N]``; L for other values.
+        """The index of each row's level in :attr:`levels`, ``[..., N]``; L for all other values.
 
         :param X: ``[..., N, D]`` with all columns.
         """
@@ -171,8 +171,8 @@ class GroupFeatures(InterDomainInducingVariables):
     """The indicators of the levels of :class:`GroupIntercepts`, and one for all other values.
 
     ``u_m = a[m] / variance``, so ``Kuf`` is one if a row has the level m, and zero otherwise. It
-    **depends on no parameter**, so one pass over the rows serves all variances. Kuu is diagonal,
-    with one over the variance. The features represent the kernel exactly.
+    **depends on no parameter**, so one pass over the rows is enough for all variances. Kuu is
+    diagonal: one over the variance. The features represent the kernel exactly.
 
     Sums over rows are sparse: one feature is nonzero at a row, and at most m + 1 are nonzero at a
     row and its m neighbours.

@@ -33,14 +33,13 @@ class Additive(WholeRows):
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
 
     The kernel of an effect is its variance times a product of kernels, one for each of its columns.
-    For a numeric column, a stationary kernel is summed over the images of a box (as in
-    :class:`~interdomain.kernels.Periodized`). Its constant is removed, and the result is divided by
-    the variance that is left. For a column of categories, all levels are equally far from each
-    other. So every effect integrates to zero along each of its columns, over the box. Effects of
-    different sets of columns are orthogonal: an interaction cannot contain any part of a main
-    effect. (This is the functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and
-    RKHS of zero mean functions for model-based sensitivity analysis*, with a kernel in closed
-    form.)
+    For a numeric column, a stationary kernel is periodized over a box (as in
+    :class:`~interdomain.kernels.Periodized`). Its constant part is subtracted, and the result is
+    scaled to variance one. For a column of categories, all levels are equally far from each other.
+    So every effect has the mean zero along each of its columns, over the box or the levels. Effects
+    of different sets of columns are orthogonal: an interaction contains no part of a main effect.
+    (This is the functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of
+    zero mean functions for model-based sensitivity analysis*, with a kernel in closed form.)
 
     The features are :class:`interdomain.tables.AdditiveFeatures`.
     :func:`interdomain.tables.effects` splits a fitted model into its effects.
@@ -67,12 +66,13 @@ class Additive(WholeRows):
     :param kernel_class: The class of the kernels of numeric columns: ``Matern12``, ``Matern32``,
         ``Matern52`` or ``SquaredExponential`` of gpflow.kernels.
     :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
-        :attr:`effects`.
-    :param constant_variance: The prior variance of the constant.
+        :attr:`effects`; 1 by default.
+    :param constant_variance: The prior variance of the constant, 1 by default.
     :param lengthscales: The lengthscales, in ranges of the column (see
-        :class:`~interdomain.tables.NumericColumn`): one number, or ``[P]``.
-    :param separate_lengthscales: Whether a column has its own lengthscale in each effect, instead
-        of one that all effects share.
+        :class:`~interdomain.tables.NumericColumn`): one number, 0.5 by default, or ``[P]`` in the
+        order of :attr:`lengthscale_columns`.
+    :param separate_lengthscales: Whether a column has its own lengthscale in each effect. By
+        default all effects share the lengthscale of a column.
     :param active_dims: The columns of X to use; all by default.
     :ivar names: The names of the columns; ``column 0``, ... for those without a name.
     :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
@@ -80,8 +80,8 @@ class Additive(WholeRows):
     :ivar num_columns: The number D of columns, after ``active_dims``.
     :ivar lengthscale_columns: The effect (None if all effects share it) and the column of each of
         the P ``lengthscales``.
-    :raises ValueError: If two columns have one name; there is no effect, one is given twice, has a
-        column twice or one that does not exist; ``kernel_class`` is another class; or parameters
+    :raises ValueError: If two columns have the same name; if there is no effect, or an effect is
+        given twice or has a wrong column; if ``kernel_class`` is another class; or if parameters
         are not positive or have another shape.
     """
 
@@ -144,17 +144,17 @@ class Additive(WholeRows):
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> Additive:
-        """Make the kernel for a table, with the ``from_data`` of its columns. Its effects together
-        have a prior variance of one. Other arguments are those of the constructor.
+        """Make the kernel for a table, with columns made by ``from_data``. The variances of effects
+        add up to one. All other arguments are those of the constructor.
 
-        :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has to
-            be standardised. In a data frame, columns of text or of pandas' category type hold
+        :param X: ``[N, D]``, only the columns of ``active_dims``, in any units: nothing has to be
+            standardised. In a data frame, columns of text or of pandas' category type hold
             categories, which :meth:`encode` turns into numbers.
         :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
             function for every level.
-        :raises ValueError: For the errors of the constructor; and, naming the column, if one is not
-            finite, does not vary, or has categories and more than half as many levels as rows.
+        :raises ValueError: For the errors of the constructor; and, naming the column, if a column
+            is not finite, does not vary, or has more than half as many levels as rows.
         """
         kernel = cls(
             columns_of_table(X, names, categorical),
@@ -169,8 +169,8 @@ class Additive(WholeRows):
         return kernel
 
     def encode(self, X: Any) -> Array:
-        """The rows of a table as the numbers ``[N, D]`` that models use. A category becomes the
-        number of its level. The columns of a data frame may have any order.
+        """The rows of a table as numbers ``[N, D]``, for models. A category becomes the number of
+        its level. The columns of a data frame may have any order.
 
         >>> import numpy as np, interdomain as idm
         >>> site = idm.tables.CategoricalColumn([0, 1], level_names=["north", "south"])
@@ -178,9 +178,9 @@ class Additive(WholeRows):
         >>> kernel.encode(np.array([[3.0, "south"]], dtype=object)).tolist()
         [[3.0, 1.0]]
 
-        :param X: ``[N, D]``: a frame like the frame of the kernel, or an array.
-        :raises ValueError: For other columns; naming the column, for values that are missing,
-            infinite or not numbers. :warns UserWarning: For levels that the table does not have.
+        :param X: ``[N, D]``: a data frame with the columns of the kernel, or an array.
+        :raises ValueError: For other columns, and for values that are not finite numbers.
+        :warns UserWarning: For levels that the kernel's columns do not have.
         """
         return numbers_of_table(X, self.columns, self.names)
 
@@ -208,8 +208,8 @@ class Additive(WholeRows):
 
     @check_shapes("return: [P, J]")
     def wave_variances(self, highest: int) -> tf.Tensor:
-        """The variance that the cosine of 1, ..., ``highest`` periods carries in a kernel of
-        variance one, for each of :attr:`lengthscales`. The sine carries the same."""
+        """The prior variance of the cosine of 1, ..., ``highest`` periods in a kernel of variance
+        one, for each of :attr:`lengthscales`. The sine has the same variance."""
         return wave_variances(_ORDERS[self.kernel_class], self.ratios, highest)
 
     @inherit_check_shapes
@@ -230,7 +230,7 @@ class Additive(WholeRows):
     def _column_covariance(
         self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None
     ) -> tf.Tensor:
-        """The kernel of one column at all pairs of rows, with the lengthscale at a place."""
+        """The kernel of a column at all pairs of rows, with the lengthscale at index ``place``."""
         part = self.columns[column]
         first = part.coordinates(X[..., column])
         if X2 is None:
@@ -248,11 +248,11 @@ class Additive(WholeRows):
         return tf.fill(tf.shape(self.seen(X))[:-1], tf.reduce_sum(self.effect_variances))
 
     def diagonal_terms(self) -> list[Any]:
-        """The diagonal as a function of rows, and a factor: sums over rows serve all variances."""
+        """The diagonal of K as a function of rows times a factor, which has all parameters."""
         return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table in X.
+        """The columns of X that belong to the table.
 
         :raises ValueError: If X has more or fewer columns.
         """

@@ -1,4 +1,4 @@
-"""The choice of the waves of columns that carry most of the prior variance of each effect."""
+"""The choice of the waves of columns that have most of the prior variance of each effect."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def largest_orders(
     """The numbers of periods, ``[J, n]``, of the waves of each effect in its numeric columns.
 
     :param num_features: The largest number of features of all effects and the constant together.
-    :param at_least: The number of waves of an effect that come before others, if it has as many.
+    :param at_least: The least number of waves of effects, 1 by default, if there is room.
     :param highest: The largest number of periods in each column of the table.
-    :raises ValueError: If not every effect can have a wave.
+    :raises ValueError: If ``num_features`` is too small for a wave of every effect.
     """
     sizes = {effect: atom_size(kernel, effect) for effect in kernel.effects}
     left = num_features - 1 - sum(sizes.values())
@@ -60,8 +60,8 @@ def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
 def _candidates(
     kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, wave_variances: Array
 ) -> tuple[IntArray, Array]:
-    """The best waves, ``count`` of them, in decreasing order of the variance that one of their
-    features has in an effect of variance one; and this variance.
+    """The ``count`` waves of largest variance in an effect of variance one, largest first; and the
+    variance of one of the features of each wave.
 
     :param most: The largest number of periods in each column of the table.
     :param wave_variances: The variance of waves in a kernel of variance one, for each lengthscale,

@@ -1,4 +1,4 @@
-"""Ranks pairs of columns by how much their interaction would explain, from one pass over the rows.
+"""A ranking of pairs of columns by the gain of their interaction, from one pass over the rows.
 
 Let c and ``I + H`` be ``products`` and ``precisions`` of
 :class:`interdomain.sums.residuals.CandidateSums` for the features of a pair, under a prior of
@@ -51,8 +51,8 @@ class RankedPair(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group of pairs, and the numbers of
-    the features of each pair."""
+    """The sums c, ``[K, P]``, and H, ``[K, K]``, of all features of a group of pairs, and the
+    numbers of the features of each pair."""
 
     products: Array
     matrix: Array
@@ -88,9 +88,9 @@ def choose_pairs(
     """The pairs that raise the log marginal likelihood most, each given the pairs before it; and
     all pairs by themselves, best first.
 
-    :param model: A trained model of main effects and others.
-    :param kernel: The kernel of these effects; pairs among them are not chosen again.
-    :param room: The number of features for all chosen pairs together.
+    :param model: A trained model, of main effects for example.
+    :param kernel: The kernel of the model; its pairs are not chosen again.
+    :param room: The largest number of features of all chosen pairs together.
     :param unit: The unit of variances: the variance of Y.
     """
     pairs = itertools.combinations(range(kernel.num_columns), 2)
@@ -155,12 +155,12 @@ def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
 
 
 def _highest(kernel: Additive, pair: Effect) -> int:
-    """The number of frequencies by which a pair is ranked: one, if it has many levels."""
+    """The number of frequencies with which a pair is ranked: one, if it has many levels."""
     return _FREQUENCIES if atom_size(kernel, pair, _FREQUENCIES) <= _GROUP else 1
 
 
 def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
-    """Groups of pairs, in order, with few enough features to be compared together."""
+    """The pairs in order, in groups with few enough features to be compared together."""
     groups: dict[int, list[Effect]] = {}
     ends = np.cumsum([atom_size(kernel, pair, _highest(kernel, pair)) for pair in pairs])
     for pair, end in zip(pairs, ends, strict=True):

@@ -1,4 +1,4 @@
-"""Recognises columns of latitude and longitude by their names."""
+"""Detection of columns of latitude and longitude by their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGITUDES |= {"lon_deg", "londeg", "longdeg", "long_deg"}
 
 
 def named_places(names: Sequence[str]) -> tuple[int, int] | None:
-    """The columns with names of latitude and longitude; None unless there is one of each."""
+    """The numbers of the columns named latitude and longitude; None unless there is one of each."""
     labels = [name.strip().lower() for name in names]
     found = [
         [place for place, name in enumerate(labels) if name in known]

@@ -1,5 +1,5 @@
-"""Reads the rows of tables as numbers: the columns of a data frame, in order, and the levels of its
-categories. Names of columns are never evaluated as code."""
+"""Conversion of tables to numbers: the columns of a data frame in order, categories as numbers of
+levels. Names of columns are never evaluated as code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TableReader:
         return list(enumerate(rows.T))
 
     def unknown_levels(self, X: Any, numbers: Array) -> Iterator[tuple[int, BoolArray, str]]:
-        """The place of each column with unknown levels, the rows that have them, and the levels.
+        """Triples: the place of a column with unknown levels, the rows that have them, the levels.
 
         :param numbers: The rows X as numbers.
         """
@@ -101,7 +101,7 @@ class TableReader:
             )
 
     def _places(self, found: list[Any]) -> list[int]:
-        """The place of each column of the training rows among these columns."""
+        """The place of each column of the training rows among the given columns."""
         count = len(self.levels)
         if self.names is None:
             self._check_number(len(found))
@@ -163,7 +163,7 @@ def _column(X: Any, place: int) -> Any:
 
 
 def _key(name: Any) -> Any:
-    """A key that equals itself, for each name; NaN as a name does not."""
+    """A key for each name that equals itself, also for NaN, which does not equal itself."""
     return ("not a number",) if _is_missing(name) else name
 
 
@@ -220,7 +220,7 @@ def _shown(name: Any) -> str:
 
 
 def _in_order(values: Sequence[Level]) -> list[Level]:
-    """The different values in increasing order, or in the order of their text if they have none."""
+    """The distinct values in increasing order, or in the order of their text if they have none."""
     different = list(dict.fromkeys(values))
     try:
         return sorted(different)

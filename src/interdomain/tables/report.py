@@ -35,7 +35,7 @@ _LONGEST_LINE = 42
 class Effects:
     """The effects of a table's columns in a fitted model, as :func:`effects` returns them.
 
-    It prints a table with the largest effects first. Arrays ``[E]`` are in the order of
+    ``print`` shows a table with the largest effects first. Arrays ``[E]`` are in the order of
     :attr:`effects`. All results are for f without the mean function.
 
     :ivar effects: The numbers of the columns of each effect.

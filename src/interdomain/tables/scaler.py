@@ -17,7 +17,7 @@ _ROUNDING = 1e-12
 
 
 class TableScaler:
-    """The numbers and scales of a table: fitted to the training rows, and the same for new rows.
+    """A function that turns rows of a table into scaled numbers, fitted to the training rows.
 
     A column of categories becomes a column of zeros and ones for each of its levels but the first.
     Columns that do not vary are left out, and all others are standardised. A column of many
@@ -29,9 +29,9 @@ class TableScaler:
     >>> scaler(np.array([[2.0, 7.0, 1.0]])).tolist(), scaler.left_out
     ([[0.0, 1.0]], ('column 1',))
 
-    Called with rows, it returns the rows on these scales, ``[N, K]`` in ``gpflow.default_float()``.
-    A frame may have the columns in any order, if their names are different. An unknown level raises
-    a warning, and becomes the mean of each column of zeros and ones.
+    Called with rows, it returns the scaled rows, ``[N, K]`` in ``gpflow.default_float()``. A frame
+    may have the columns in any order, if their names are different. An unknown level raises a
+    warning, and becomes the mean of each column of zeros and ones over the training rows.
 
     :param X: The training rows: a matrix ``[N, D]``, or a data frame of columns of numbers and of
         categories (text, or pandas' category type).
@@ -42,9 +42,9 @@ class TableScaler:
     :param most_indicators: A column of categories with more levels becomes a column of the numbers
         of its levels, after all other columns. An unknown level becomes the number of levels,
         without a warning. None gives zeros and ones for all columns of categories.
-    :param bounds: The lowest and the highest value of columns of numbers, by name or number. Such a
-        column is scaled as if its values were spread evenly between the bounds, whatever the rows
-        are. The bounds become -sqrt(3) and sqrt(3).
+    :param bounds: ``{column: (low, high)}`` for columns of numbers, by name or number. Such a
+        column is scaled as if its values were spread evenly between the bounds, which become
+        -sqrt(3) and sqrt(3), whatever the rows are.
     :ivar names: The names of the K columns of scaled rows.
     :ivar num_levels: The number of levels of each of the last columns, which hold numbers of
         levels.
@@ -168,7 +168,7 @@ class TableScaler:
         return labels if self._order is None else [labels[place] for place in self._order]
 
     def _latitude_first(self, numbers: Array) -> list[int]:
-        """The places of latitude and longitude; an error unless these are the only columns."""
+        """The places of latitude and longitude; a ValueError if there are other columns."""
         numbers = numbers[:, self._others]
         levels = [self._reader.levels[place] for place in self._others]
         places = named_places([self._names[place] for place in self._others]) or (0, 1)
@@ -187,7 +187,7 @@ class TableScaler:
 
 def _indicators(places: Array, count: int, unknown: Array | None = None) -> Array:
     """Columns of zeros and ones for all ``count`` levels but the first, ``[N, count - 1]``. Rows
-    without a level get the row ``unknown``."""
+    with an unknown level get the row ``unknown``."""
     columns = np.asarray(places[:, None] == np.arange(1, count), float)
     if unknown is not None:
         columns[places == count] = unknown

@@ -1,4 +1,4 @@
-"""The result of :func:`interdomain.fit`, its error, and the exception by which callbacks end it."""
+"""The result of :func:`interdomain.fit`, its error, and the exception that ends a fit."""
 
 from .results import FitResult, NonFiniteError, StopFit
 

@@ -22,7 +22,7 @@ Batch = tuple[tf.Tensor, ...]
 
 
 class Batches:
-    """The batches of the steps 0, 1, 2, ...; each has all rows of (X ``[N, D]``, Y ``[N, P]``).
+    """The batch of each step 0, 1, 2, ...: all rows of (X ``[N, D]``, Y ``[N, P]``) at every step.
 
     :param arrays: the rows; None if they are not known.
     :param types: the types for X and Y; () if the model holds the rows: a batch is ().
@@ -95,7 +95,7 @@ class DatasetBatches(Batches):
     """The batches of a ``tf.data.Dataset`` in its own order; after the last batch they start again.
     A resumed fit skips the batches before its step.
 
-    :ivar arrays: the first batch that a step used; no batch is read just for it.
+    :ivar arrays: the first batch that a step used; None before.
     """
 
     exact = False
@@ -139,5 +139,5 @@ class DatasetBatches(Batches):
 
 
 def types_of(likelihood: Any, target_type: Any) -> tuple[Any, Any]:
-    """The types that X and Y are converted to, by :func:`targets_type` for targets of this type."""
+    """The types that X and Y are converted to; Y's by :func:`targets_type`."""
     return gpflow.default_float(), targets_type(likelihood, target_type).as_numpy_dtype

@@ -25,10 +25,10 @@ class Checkpoints:
     """The last three checkpoints of one fit, ``step-<number>`` in a folder. TensorFlow writes each
     checkpoint completely or not at all.
 
-    :param directory: the folder, which need not exist; None to keep nothing.
-    :param fit: the description of the fit, one ``name: value`` a line; another is an error.
-    :param writes: whether this process writes the checkpoints; otherwise it only reads them.
-    :param trackables: the models, optimizers and variables that are kept, by name.
+    :param directory: the folder, which need not exist; None to write nothing.
+    :param fit: the description of the fit, one ``name: value`` a line, which checkpoints must have.
+    :param writes: whether this process writes the checkpoints; if False, it only reads them.
+    :param trackables: the models, optimizers and variables of a checkpoint, by name.
     :ivar path: the folder, or None.
     :raises OSError: if the folder cannot be made, or is a file.
     """
@@ -71,8 +71,8 @@ class Checkpoints:
         """Restore the newest checkpoint that can be read. A warning names damaged checkpoints,
         which are skipped.
 
-        :returns: whether there was one.
-        :raises ValueError: if it is of another fit, or there are checkpoints and none can be read.
+        :returns: whether a checkpoint was restored.
+        :raises ValueError: if it is of another fit, or no checkpoint of the folder can be read.
         """
         damages: list[str] = []
         for prefix in self._prefixes():
@@ -150,7 +150,7 @@ class Checkpoints:
 
 
 def _differences(lines: Sequence[str], others: Sequence[str]) -> str:
-    """The first of the lines that are not in ``others``."""
+    """The first lines that are not among the lines ``others``."""
     different = [line for line in lines if line not in others]
     more = len(different) - _DIFFERENCES
     shown = different[:_DIFFERENCES] + [f"{more} more"] * (more > 0)

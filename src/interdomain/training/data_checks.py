@@ -1,4 +1,4 @@
-"""Checks that the ``data`` of a fit suit the model, and turns them into batches."""
+"""Checks of the ``data`` of a fit, and the batches that they become."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
 
 
 def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
-    """X and Y, after checks that numbers are finite and the likelihood allows the targets. Floats
-    keep their type and their place: all rows may be in a file."""
+    """X and Y, after checks that numbers are finite and the likelihood allows the targets. Arrays
+    of floats are not copied, so that rows may stay in a file."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
             f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), or a "

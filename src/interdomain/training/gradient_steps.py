@@ -151,15 +151,15 @@ def _step_function(
     natural: NaturalGradients,
     optimizer: Any,
 ) -> Step:
-    """The function for one step. One evaluation of the loss and its gradients serves both updates.
+    """The function for one step. Both updates use one evaluation of the loss and its gradients.
     q is assigned outside of the replicas, because its variables do not define how values of several
     replicas are combined.
 
     All means of a diagonal q move at once, each as if the others were fixed, but the data couple
-    them. If many coordinates explain the same data, a step of any fixed size overshoots, further
-    every time. So the loss of the same batch is evaluated at the new means. A parabola through both
-    losses, with the slope at the first, approximates the loss along the step. If its minimum comes
-    before the end of the step, the means move only to the minimum.
+    them. If many coordinates explain the same data, steps of a fixed size overshoot more and more.
+    So the loss of the same batch is evaluated at the new means. A parabola through both losses,
+    with the slope at the first, approximates the loss along the step. If its minimum comes before
+    the end of the step, the means move only to the minimum.
     """
     in_q = natural.variables
     means = [place for place, coupled in enumerate(natural.coupled) if coupled]
@@ -204,7 +204,7 @@ def _step_function(
 
 
 def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients, Any]:
-    """The natural gradients of a fit, perhaps of no q, and the optimizer of all other variables.
+    """The natural gradients of a fit (of no pair if unused), and the optimizer of other variables.
 
     :raises ValueError: if natural gradients are required and the model has no q.
     """

@@ -35,7 +35,7 @@ class LBFGS:
     :param batch: all of the data, or () if the model holds them.
     :param options: the options of SciPy's L-BFGS-B.
     :param from_zero: whether SciPy gets the loss minus the loss of the first point. Its ``ftol`` is
-        a share of the loss, and a loss that is known up to a constant may have any size.
+        a share of the loss, which has no meaning for a loss that is known up to a constant.
     """
 
     exact = True
@@ -152,8 +152,8 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
 def fit_by_lbfgs(
     model: Any, *, steps: int, progress: bool = False, enough: float | None = None
 ) -> FitResult:
-    """Fit a model that holds data, which were checked already. There are no warnings about features
-    or kernel, which may soon be replaced.
+    """Fit a model that holds its data, without checks of data and without warnings about features
+    or the kernel, which may soon be replaced.
 
     :param enough: the gain in nats below which a step is the last; by default a share of the loss.
     """

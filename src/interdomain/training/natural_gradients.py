@@ -45,9 +45,9 @@ class NaturalGradients:
         By default the size for a full q rises by equal factors to 0.1 in 20 steps, as in Salimbeni,
         Eleftheriadis and Hensman (2018): the first q and the first hyperparameters soon change. For
         a diagonal q the size falls. The data couple its coordinates, which all move at once, so the
-        noise of a minibatch adds up. A constant size therefore cannot reduce the loss below a
-        floor. Several q move at once, each as if the others were fixed: n of them that explain the
-        same data overshoot with steps above about ``1 / n``.
+        noise of a minibatch adds up. A constant size cannot reduce the loss below a floor.
+        All n pairs move at once, each as if the other pairs were fixed. Sizes above about ``1 / n``
+        overshoot if the pairs explain the same data. Default sizes are at most ``1 / n``.
 
         :raises ValueError: if a size is not in (0, 1].
         """
@@ -97,15 +97,15 @@ class NaturalGradients:
 
 
 def pairs_of(model: Any) -> list[Pair]:
-    """The pairs (q_mu, q_sqrt) of a model; none if it has no q."""
+    """The pairs (q_mu, q_sqrt) of a model; an empty list if the model has no q."""
     if hasattr(model, "variational_parameters"):
         return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
     return [(model.q_mu, model.q_sqrt)] if hasattr(model, "q_mu") else []
 
 
 def _constrained(parameter: gpflow.Parameter, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The value of a parameter, and the gradient with respect to it. The chain rule of the inverse
-    transform computes it from ``gradient``, that of the unconstrained variable."""
+    """The value of a parameter, and the gradient with respect to this value. The chain rule gives
+    it from ``gradient``, the gradient with respect to the unconstrained variable."""
     # For its own output, a bijector returns a cached unconstrained value, without a gradient.
     value = tf.identity(tf.convert_to_tensor(parameter))
     with tf.GradientTape(watch_accessed_variables=False) as tape:

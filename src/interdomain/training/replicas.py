@@ -71,8 +71,8 @@ class Replicas:
             )
 
     def start(self, checkpoints: Checkpoints) -> None:
-        """Start or resume. First the chief reads its checkpoint or writes the first one, so that an
-        error of writing comes before training; then the other workers read it.
+        """Restore or write the first checkpoint, on the chief before all other workers. An error of
+        writing is thus raised before training.
 
         :raises ValueError: if the workers find checkpoints of different steps.
         :raises RuntimeError: if another worker cannot start.
@@ -103,7 +103,7 @@ class Replicas:
 
     @functools.cached_property
     def _mean_of(self) -> Any:
-        """The mean over replicas, traced once and not at each step at which workers compare."""
+        """The mean over replicas, as a function that is traced only once."""
         return compiled(lambda *given: self.run(_weighted_mean, (given, tf.constant(1)))[0])
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "
 
 
 def as_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ...]:
-    """The callbacks as a tuple; an error unless the argument is one function, or several."""
+    """The callbacks as a tuple; a ValueError unless the argument is a function or several."""
     rule = "a function callback(step, model), or a list of such functions"
     listed = [callbacks] if callable(callbacks) else items("callbacks", callbacks, rule)
     for number, callback in enumerate(listed):
@@ -51,12 +51,12 @@ class Parts:
     """The comparison of parts of a :class:`interdomain.models.VecchiaSGPR`, and their shares.
 
     :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both",
-        before the last step, which fits variances and noise to errors of predictions.
-    :ivar kept: the name of the parts that were kept.
+        before intervals are fitted to the errors of predictions.
+    :ivar kept: the name of the parts that the fitted model uses.
     :ivar shares: the shares of the mean square of Y minus its mean function, on a sample of rows,
         in the final model. "features" is the share that the features explain. "neighbours" is the
-        share that the rows before a row explain of the rest. "noise" is the noise variance of the
-        model, and "unexplained" the rest, which earlier rows do not predict.
+        share that neighbours among the previous rows explain in addition. "noise" is the noise
+        variance of the model, and "unexplained" is the remaining share.
     """
 
     evidence: Mapping[str, float]
@@ -74,11 +74,11 @@ class Parts:
 class LocalKernels:
     """The comparison of local kernels of a :class:`interdomain.models.VecchiaSGPR`.
 
-    :ivar densities: the mean log density of rows outside of training, given their neighbours, by
-        kernel, in standard deviations of Y: the mean over the thinnings.
-    :ivar kept: the kernel of the highest density.
+    :ivar densities: the mean log density of a second sample of rows, given their neighbours, by
+        kernel, for Y in standard deviations: the mean over the thinnings.
+    :ivar kept: the kernel of the highest density, which the model uses.
     :ivar thinnings: 8 means that the neighbours of a row are chosen from an eighth of the rows. 0
-        means that rows are as far from others as the rows at which the model will predict.
+        means neighbours as far from a row as the rows ``predict_at`` are from the model's rows.
     """
 
     densities: Mapping[str, float]
@@ -94,30 +94,29 @@ class LocalKernels:
 class FitResult:
     """The result of :func:`interdomain.fit`.
 
-    The steps of a :class:`~interdomain.models.DualSVGP` are its passes over the data. ``elbos`` has
-    the bound of each pass, and ``elbo`` the bound of the present model: a step whose bound was
-    lower was undone. "converged" means that a step of full size raised the bound by less than the
-    tolerance, and "stalled" that no step, however short, raised it. "stalled" and "steps" are not
-    convergence, and a warning says so.
+    The steps of a :class:`~interdomain.models.DualSVGP` are passes over the data. ``elbos`` has the
+    bound of each pass, and ``elbo`` the bound of the present model: a step that lowered the bound
+    was undone. "converged" means that a step of full size raised the bound by less than the
+    tolerance, and "stalled" that no step, however short, raised it. For "stalled" and "steps" there
+    is a warning. The steps of a :class:`~interdomain.models.VecchiaSGPR` are turns.
 
-    :ivar steps: the step the model is at now, counted from the very first run.
+    :ivar steps: the step of the present model, counted from the first run.
     :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
     :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``) per step
         of this call. A minibatch step records the estimate from its batch at the parameters before
         its update; an L-BFGS iteration records the exact value after its update.
     :ivar elbo: the last ELBO of the progress bar: a moving average of ``elbos`` for minibatches,
-        their last value for full batches. In a call without a step to do, it is the objective at
-        the model's parameters, which is estimated from one batch with minibatches.
-    :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
-        the callbacks returned.
+        the last value for full batches. In a call without a step to do, it is the objective at the
+        model's parameters; with minibatches, an estimate from one batch.
+    :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and the
+        numbers that the callbacks returned.
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
-    :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met a tolerance,
-        or no parameter was left to train), "stalled" (L-BFGS found no better point), "max_seconds",
-        or "callback" (a callback raised :class:`StopFit`). After the last two, the next call
-        continues the fit.
+    :ivar reason: why the fit ended: "steps", after all steps; "converged", if a tolerance was met
+        or no parameter was left to train; "stalled", if no better point was found; "max_seconds";
+        or "callback", if it raised :class:`StopFit`. After the last two, the next call resumes.
     :ivar message: the reason in words.
-    :ivar checkpoint: the path of the last checkpoint, for
-        ``tf.train.Checkpoint(model=model) .restore(path)``; None without a ``checkpoint_dir``.
+    :ivar checkpoint: the path of the last checkpoint; None without a ``checkpoint_dir``. Restore it
+        by ``tf.train.Checkpoint(model=model).restore(path)``.
     :ivar frozen: the names of the feature parameters that were trained on a subset and are no
         longer trainable.
     :ivar choice: how features were chosen (``print(result.choice)``); None without
@@ -151,22 +150,21 @@ class FitResult:
 
     @property
     def converged(self) -> bool:
-        """Whether a tolerance was met; always False for Adam, which has no tolerance."""
+        """Whether :attr:`reason` is "converged"; False for minibatches, which have no tolerance."""
         return self.reason == "converged"
 
 
 @dataclass(eq=False, repr=False)
 class NonFiniteError(FloatingPointError):
-    """The loss, a gradient or an updated parameter was NaN or infinite.
+    """The error of a fit whose loss, gradient or updated parameter was NaN or infinite.
 
-    When the error reaches the caller, the model holds parameters of a finite loss: after the last
-    iteration of L-BFGS, or, with minibatches, after the last multiple of ``every`` steps. No
-    checkpoint was written after them. The state of an optimizer that the caller passed is not
-    restored.
+    When the error is raised, the model has parameters with a finite loss: after the last iteration
+    of L-BFGS, or, with minibatches, after the last multiple of ``every`` steps. No checkpoint is of
+    a later step. The state of an optimizer that the caller passed is not restored.
 
     :ivar reason: what was not finite.
-    :ivar step: the step that failed, counted from the very first run.
-    :ivar kept_step: the step whose update led to the parameters the model now holds.
+    :ivar step: the step that failed, counted from the first run.
+    :ivar kept_step: the step whose update led to the present parameters of the model.
     :ivar checkpoint: the path of the last good checkpoint, or None without a ``checkpoint_dir``.
     """
 

@@ -49,9 +49,9 @@ class Plan:
 class Run:
     """The steps ``step + 1, ..., plan.steps`` of a fit.
 
-    :param method: the method of :func:`train`. The last good values of its variables are kept.
+    :param method: the method of :func:`train`. The last good values of its variables are stored.
     :ivar step: the last step that is done.
-    :ivar kept_step: the step that led to the values that are kept.
+    :ivar kept_step: the step that led to the stored values.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Run:
         return [variable.read_value() for variable in self._variables]
 
     def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
-        """Keep values (by default the present ones) as the good values after this step."""
+        """Store values (by default the present values) as the good values after this step."""
         self.kept_step, self._kept_values = step, self.values() if values is None else values
 
     def restore(self) -> None:
-        """Set the variables to the kept values."""
+        """Set the variables to the stored values."""
         for variable, value in zip(self._variables, self._kept_values, strict=True):
             variable.assign(value)
 
@@ -97,8 +97,8 @@ class Run:
         """Record a step. At multiples of ``every``, and after the last step, write a checkpoint and
         call the callbacks.
 
-        :param check: raises an error if the present parameters must not be kept. :returns: the
-            ending, if this was the last step; otherwise None.
+        :param check: raises an error if the present parameters must not be stored.
+        :returns: the ending, if this was the last step; otherwise None.
         """
         self.step += 1
         self.elbos.append(elbo)
@@ -166,12 +166,12 @@ def train(
 ) -> FitResult:
     """Run the steps of a method, from the beginning or from a checkpoint.
 
-    :param method: an instance of :class:`.lbfgs.LBFGS`, :class:`.steps.GradientSteps` or
-        :class:`.passes.Passes`. Its ``variables`` change; ``exact`` is whether its ELBOs are exact.
-        A checkpoint holds ``stored``, and ``described`` must be equal for a resumed fit.
-        ``train(run)`` runs the steps. ``objective(step)`` is the objective at the present
-        parameters, for a fit without steps.
-    :param may_be_done: whether all parameters may have been trained before.
+    :param method: a :class:`.LBFGS`, :class:`.GradientSteps`, :class:`.Passes` or :class:`.Turns`.
+        Its ``variables`` change; ``exact`` is whether its ELBOs are exact. A checkpoint holds
+        ``stored``, and ``described`` must be equal for a resumed fit. ``train(run)`` runs the
+        steps. ``objective(step)`` is the objective at the present parameters, for a fit without
+        steps.
+    :param may_be_done: whether a method without variables is no error.
     """
     if not (method.variables or may_be_done):
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Warnings of data that a model accepts, but learns nothing from.
+"""Warnings of data whose scale is far from that of the model's prior.
 
-Columns of integers count as categories. Pixels, which kernels on patches use, are not checked as
-columns.
+Columns of integers count as categories, and are not checked. Nor are pixels, which kernels on
+patches use.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     :param model: A model; for a deep model, its layer of inputs is checked.
     :param X: ``[N, D]``, columns that the model uses: all rows, or the rows of one batch.
     :param Y: ``[N, P]``.
-    :raises ValueError: For rows outside of the box of features that repeat there, or not on the
-        sphere of a kernel's inputs.
+    :raises ValueError: For rows outside of a box beyond which the prior repeats, and for rows that
+        cannot be inputs of a kernel on the sphere.
     """
     likelihood, X = getattr(model, "likelihood", None), np.asarray(X)
     model = getattr(model, "layer_of_inputs", model)

@@ -23,7 +23,7 @@ SCIPY_OPTIONS = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 
 
 class Trainer(abc.ABC):
-    """The base class of all ways in which :func:`interdomain.fit` trains a model.
+    """The base class of trainers: the ways in which :func:`interdomain.fit` trains models.
 
     A class of models registers its trainer with :func:`trainer_of`.
 
@@ -48,13 +48,13 @@ class Trainer(abc.ABC):
 
     @abc.abstractmethod
     def check_data(self, data: Data, batch_size: int | None) -> None:
-        """Check data and batch size, with a ValueError if they do not suit the model."""
+        """Raise a ValueError if data and batch size do not suit the model."""
 
     @abc.abstractmethod
     def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
         """Train the model.
 
-        :param options: The options of fit that are not a part of the plan.
+        :param options: The options of ``fit`` that are not attributes of the plan.
         """
 
     def refuse(
@@ -76,7 +76,7 @@ class LossTrainer(Trainer):
     """Training of ``model.training_loss`` by L-BFGS, or by gradient steps on minibatches."""
 
     def check_data(self, data: Data, batch_size: int | None) -> None:
-        """Keep the data, which are checked when batches are made from them."""
+        """Store the data, which are checked when batches are made from them."""
         self._data, self._batch_size = data, batch_size
 
     def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
@@ -106,6 +106,6 @@ class LossTrainer(Trainer):
 
 @singledispatch
 def trainer_of(model: Any, optimizer: Optimizer) -> Trainer:
-    """The trainer of a model, by the class of the model. A model's ``training`` registers its own;
-    all other models are trained on their loss."""
+    """The trainer of a model, by the class of the model. Modules ``training`` of models register
+    trainers; all other models are trained on their loss."""
     return LossTrainer(model, optimizer)

@@ -22,7 +22,7 @@ def expectations(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
     """The expected log-likelihood of each row, ``[n]``: ``likelihood.variational_expectations``,
-    except for random draws, ordinal values and logistic links.
+    with replacements for random draws, ordinal values and logistic links.
 
     :param mean: The mean of f, ``[n, L]``.
     :param variance: The variance of f, ``[n, L]``.

@@ -27,13 +27,13 @@ from .row_sites import PassResult, SiteContributions
 from .sites import Prior, Sites
 
 _ROWS_OF_LEVEL = 10_000
-"""The number of rows for the search of the latent GPs' level, times the number of latent GPs."""
+"""The number of rows on which levels are searched, times the number of latent GPs."""
 
 
 @dataclass
 class _Remembered:
-    """Results that a DualSVGP keeps, as one object for the life of the model. Compiled functions
-    read nothing of it; they would be traced again if it were replaced.
+    """Results that a DualSVGP stores in one object, which is never replaced: compiled functions of
+    the model would be traced again. They read nothing of the object.
 
     :ivar contributions: The :class:`.SiteContributions`, which computes the sites of rows.
     :ivar site_parameters: The values of the features' parameters for which the sites were computed.
@@ -50,13 +50,13 @@ class _Remembered:
 class DualSVGP(ConvertibleModel):
     """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
 
-    Each row has a site: a Gaussian term in place of its likelihood. The prior and all sites
-    together make q, with a full covariance. A pass finds the sites that are tangent at the present
-    q, which is a natural-gradient step of size one. It also computes the exact bound (Khan and Lin
-    2017; Adam, Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on
-    sums over the sites, without data, at O(M^3) a step. Five to ten passes, without step sizes to
-    choose, replace thousands of minibatches. The optimum is that of ``gpflow.models.SVGP`` with the
-    same kernel, likelihood and features.
+    Each row has a site: a Gaussian term in place of its likelihood. The prior times all sites is
+    q, with a full covariance. A pass finds the sites that are tangent to the expected
+    log-likelihoods at the present q; the q of these sites is a natural-gradient step of size one.
+    A pass also computes the exact bound (Khan and Lin 2017; Adam, Chang, Khan and Solin 2021).
+    Between passes the kernel's parameters are trained on sums over the sites, without data, at
+    O(M^3) a step. Five to ten passes, without step sizes to choose, replace thousands of
+    minibatches. The optimum is that of a ``gpflow.models.SVGP`` of equal parts.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -74,10 +74,10 @@ class DualSVGP(ConvertibleModel):
 
     Before :func:`interdomain.fit`, q is the prior. The fit starts from sites that suit the data.
 
-    **Features** may not depend on a trainable parameter: see :attr:`feature_parameters`. For
-    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` first trains them on a
-    subset, and then freezes them). Waves of a box and additive features depend on no parameter.
-    Points depend on the kernel's parameters, which have to be frozen.
+    **Features** may not depend on a trainable parameter: see :attr:`feature_parameters`. ``fit``
+    trains such parameters on a subset and then freezes them. For harmonics they are
+    ``weight_variances`` and ``bias_variance``; for inducing points, all of the kernel's parameters
+    and the points. Waves of a box and additive features depend on no parameter.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y is a missing
         value if your own likelihood leaves out such values and has an attribute ``allow_nan =
@@ -91,11 +91,11 @@ class DualSVGP(ConvertibleModel):
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
         between passes, together with q.
     :param num_latent_gps: The number L of latent GPs. By default this is the likelihood's number,
-        or one for each column of Y. The column of Y that selects a row's likelihood in
-        ``SwitchedLikelihood`` does not count. The likelihood may support other numbers.
+        or one for each column of Y, without the column that selects a row's likelihood in
+        ``SwitchedLikelihood``.
     :param batch_size: As for :class:`StructuredSGPR`, as is ``progress``.
-    :raises ValueError: In a pass, for targets that are not valid for the likelihood, and for rows
-        as :class:`StructuredSGPR`.
+    :raises ValueError: For arguments that are wrong or do not fit together; in a pass, for targets
+        that the likelihood does not allow, and for rows as in :class:`StructuredSGPR`.
     """
 
     def __init__(
@@ -131,8 +131,7 @@ class DualSVGP(ConvertibleModel):
         return self._rows_at_hand.count()
 
     def _traced_state(self) -> Any:
-        """The features and the variables of the sites, which a compiled bound has built in besides
-        attributes."""
+        """The features and the variables of the sites, which a compiled bound contains."""
         return self._features, self.site_variables()
 
     @property
@@ -141,12 +140,12 @@ class DualSVGP(ConvertibleModel):
         return Sites(*(variable.numpy() for variable in self.site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
-        """Replace the sites, and thereby q, by other sites for the same features."""
+        """Replace the sums over the sites, and thereby q, for the present features."""
         for variable, value in zip(self.site_variables(), sites, strict=True):
             variable.assign(value)
 
     def shrink_q(self, variance: float) -> None:
-        """Start from a q that is the prior with its covariance multiplied by ``variance``.
+        """Set q to the prior with its covariance multiplied by ``variance``, to start from it.
 
         At a wide q, tangents to a likelihood have little curvature, and a step is too long.
         """
@@ -156,13 +155,13 @@ class DualSVGP(ConvertibleModel):
         self.assign_sites(none._replace(precisions=precisions))
 
     def start(self, beyond: float = 0.0) -> bool:
-        """Start from sites that are tangent near the likelihood of each row: at a separate q for
-        each row, which does not depend on other rows; see ``start.py``.
+        """Set the sites to tangents near the likelihood of each row, to start from them. The q of a
+        row at which its site is tangent does not depend on other rows; see ``start.py``.
 
-        :param beyond: Leave the sites unchanged if the level of f is nearer to the prior mean, in
-            prior standard deviations.
+        :param beyond: The sites do not change if the best constant level of f is nearer to the
+            prior mean than this number of prior standard deviations.
         :return: Whether the prior has to become wider to reach the level.
-        :raises ValueError: As a pass.
+        :raises ValueError: For rows and targets that a pass refuses.
         """
         features, contributions = self._features, self._contributions()
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
@@ -176,8 +175,8 @@ class DualSVGP(ConvertibleModel):
         return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
-        """The sites as variables, which compiled functions read. They are reset if the features
-        have other sizes or parameters than those for which the sites were computed."""
+        """The sums of :attr:`sites` as variables, which compiled functions read. They are reset if
+        the number of features or the feature parameters have changed since the last pass."""
         features = self._features
         with tf.init_scope():
             known, values = self._sums_of_sites, features.values()
@@ -192,7 +191,7 @@ class DualSVGP(ConvertibleModel):
         return known
 
     def _first_sites(self) -> Sites:
-        """The initial sites for new features, which are zero."""
+        """The initial sums over sites for new features: zeros."""
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -239,7 +238,8 @@ class DualSVGP(ConvertibleModel):
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
         """The precisions and shifts of the sites of rows at the present q, each ``[L, n]``.
 
-        Negative precisions are set to zero, so that the sites make a q with any features.
+        Negative precisions are set to zero, so that the prior times the sites is a Gaussian for any
+        features.
         """
         check_targets(self.likelihood, Y)
         found = self._contributions().evaluate(X, Y, self.q())
@@ -252,7 +252,7 @@ class DualSVGP(ConvertibleModel):
     def elbo(self) -> tf.Tensor:
         """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`.
 
-        It has no gradient. A compiled function makes the pass when it runs.
+        The bound has no gradient. A compiled function makes the pass when it runs.
         """
 
         def value() -> Array:
@@ -265,12 +265,12 @@ class DualSVGP(ConvertibleModel):
     @inherit_check_shapes
     @unconverted
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
-        """The log of the integral of the prior times the present sites, up to a constant.
+        """The log of the integral Z of the prior times the present sites, up to a constant.
 
         It is the objective of the kernel's parameters between passes. If the sites are tangent, its
-        gradient is that of the bound.
+        gradient equals the gradient of the bound.
 
-        :raises ValueError: If features depend on a parameter that is trainable.
+        :raises ValueError: If features depend on a trainable parameter.
         """
         trainable = self._features.trainable()
         if trainable:
@@ -289,10 +289,10 @@ class DualSVGP(ConvertibleModel):
         return self._features.mean.residual
 
     def slopes_of_mean(self, variables: Sequence[tf.Variable]) -> tuple[Array, Array]:
-        """The derivatives of log Z by P numbers of the mean function, ``[P]``, and minus the second
-        derivatives, ``[P, P]``. The weights of the mean have to be linear in the numbers.
+        """The derivatives of log Z (:meth:`maximum_log_likelihood_objective`) by P parameters of
+        the mean, ``[P]``, and minus the second derivatives, ``[P, P]``.
 
-        :param variables: The variables with these numbers.
+        :param variables: The variables of the parameters, in which the mean must be linear.
         """
         prior, sites = Prior(self._features), self._site_tensors()
         with tf.GradientTape(persistent=True) as tape:
@@ -315,7 +315,7 @@ class DualSVGP(ConvertibleModel):
         return Sites(*map(tf.convert_to_tensor, self.site_variables()))
 
     def latents(self) -> Latents:
-        """The collapsed posterior of each latent GP, with a noise variance of one."""
+        """Pairs of the collapsed posterior of each latent GP and a noise variance of one."""
         one = tf.ones([], tf.float64)
         return [(part, one) for part in Prior(self._features).latents(self._site_tensors())]
 

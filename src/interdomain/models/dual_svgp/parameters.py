@@ -28,12 +28,12 @@ def train_parameters(
 ) -> None:
     """Train all parameters except those of the likelihood by L-BFGS, at fixed sites.
 
-    Sites are tangents at one q, and say little about distant parameters. So each parameter goes the
-    same share of the way to its optimum, positive parameters in their logarithms. A variance and a
-    lengthscale that compensate for each other still do.
+    Sites are tangents at one q, and say little about distant parameters. So all parameters change
+    by the same share of the way to their optimum, positive parameters in their logarithms. A
+    variance and a lengthscale that compensate for each other thus still do so.
 
-    :param share: The share; it is reduced if a number would change by more than the factor.
-    :param factor: The largest change of a positive number, by default four.
+    :param share: The share; it is reduced if a positive parameter would change by a larger factor.
+    :param factor: The largest factor by which a positive parameter changes, by default four.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
         parameters = model.trainable_parameters
@@ -73,8 +73,8 @@ def solution(matrix: Array, column: Array) -> Array:
 def slopes_of_prior(
     module: gpflow.base.Module, variables: Sequence[tf.Variable]
 ) -> tuple[Array, Array]:
-    """The first and second derivatives of the log prior density of the trainable parameters of a
-    likelihood or a mean function, by their unconstrained numbers."""
+    """The first and second derivatives of the log prior density of a module's trainable
+    parameters, with respect to their unconstrained variables."""
 
     def density() -> tf.Tensor:
         return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])

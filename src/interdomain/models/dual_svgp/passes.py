@@ -32,7 +32,7 @@ _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
 _NO_TRAINING, _LEAST_SHARE, _GROWTH = 2.0**-3, 2.0**-6, 1.4
 
 _LONGEST_STEP = 1.0
-"""The longest step of a likelihood's unconstrained numbers between two passes."""
+"""The longest step of a likelihood's unconstrained parameters between two passes."""
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
@@ -54,10 +54,10 @@ class _Point(NamedTuple):
 class Passes:
     """Alternating passes over the data and steps of q and the parameters: see :func:`.run.train`.
 
-    The next step depends only on the best point so far and on the attributes in :attr:`_kept`.
+    The next step depends only on the best point so far and on the attributes in :attr:`_state`.
     Checkpoints store both, and a resumed fit repeats the pass at that point.
 
-    :param trains: Whether parameters are trained; otherwise q alone.
+    :param trains: Whether parameters are trained; if False, only q is.
     :param begin: A function that is called before the first pass, to improve q.
     :ivar best: The best point so far; the model is at this point after each pass.
     :ivar seconds: The time of all passes, in seconds.
@@ -155,10 +155,10 @@ class Passes:
         return Ending("steps", f"{ending.message}; {what}, and {enough}")
 
     def _start(self) -> None:
-        """Go to sites that are tangent at a separate q for each row, and train the parameters if
-        the prior has to become wider. If the likelihood is within the prior, or the bound is not
-        finite, q is a narrow prior: parameters then learn from rows that agree, not from single
-        rows."""
+        """Start from sites that are tangent at a separate q for each row, and train the parameters
+        if the prior has to become wider. If the best level of f is near the prior mean, or the
+        bound is not finite, start from a narrow prior as q: parameters then learn from rows that
+        agree, not from single rows."""
         model = self._model
         is_far = model.start(_WITHIN)
         if any(np.any(part) for part in model.sites):
@@ -170,10 +170,10 @@ class Passes:
         model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
-        """Make a pass; the model is then at the best point.
+        """Make a pass, and go to the best point so far.
 
-        :return: The gain of the bound (infinity if the bound has fallen, which is no sign of an
-            optimum); and the ending of the fit, if this was the last pass.
+        :return: The gain of the bound, or infinity if the bound has fallen; and the ending of the
+            fit, if this was the last pass.
         """
         begun, run = time.perf_counter(), self._run
         result = self._model.pass_over_data()
@@ -208,7 +208,7 @@ class Passes:
         return _Point(self._model.sites, result, objective)
 
     def _step(self) -> None:
-        """Make a step from the best point: of q to the tangent sites, and of the parameters."""
+        """Make a step from the best point: q towards the tangent sites, and the parameters."""
         best, result, share = self.best.sites, self.best.result, self._share
         clipped = best.mixed(result.clipped, share)
         # Sites of negative precision may leave no Gaussian. Clipped sites are safer, and as fast
@@ -234,7 +234,7 @@ class Passes:
         self._exact = self._exact and (trains or not self._trains)
 
     def _step_of_mean(self, share: float) -> None:
-        """Make a step of the mean function's weights, with q, to the maximum of log Z, which is
+        """Step with the mean function's weights, and with q, towards the maximum of log Z, which is
         quadratic in the weights."""
         model = self._model
         if not self._mean_variables:
@@ -247,7 +247,8 @@ class Passes:
             assign_add(self._mean_variables, share * solution(curvatures, slopes))
 
     def _step_of_likelihood(self, result: PassResult) -> None:
-        """Make a Newton step of limited length, with the absolute values of the curvatures."""
+        """Make a Newton step of the likelihood's parameters, of limited length, with the absolute
+        values of the curvatures."""
         if not self._likelihood_variables:
             return
         prior_terms = slopes_of_prior(self._model.likelihood, self._likelihood_variables)

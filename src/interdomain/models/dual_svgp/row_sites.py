@@ -7,8 +7,8 @@ the row is ``exp(lambda f - beta f^2 / 2)`` with
 
 tangent to E at q (Khan and Lin 2017, eq. 11; Adam, Chang, Khan and Solin 2021, eq. 18). A
 natural-gradient step of size one leads to the q of the prior and all sites. For likelihoods that
-are not log-concave beta may be negative. Negative parts are summed separately, so that a model can
-leave them out.
+are not log-concave, beta may be negative. Sums over sites of negative beta are separate, so that a
+model can leave them out.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from .start import Moments, level_of, moments_of_rows
 _ROUNDING = 1e-9
 
 _ROWS_OF_LIKELIHOOD = 8_192
-"""The number of rows whose expectations are computed at once; quadrature has many numbers a row."""
+"""The number of rows whose expectations are computed at once: quadrature needs much memory."""
 
 _FAR = 25.0
-"""The square of a far level, in prior variances."""
+"""The square of a level, in prior variances, above which the prior has to become wider."""
 
 
 class PassResult(NamedTuple):
     """The result of a pass over the rows at the present q.
 
     :ivar elbo: The evidence lower bound. It is minus infinity if the expected log-likelihood of a
-        row is not finite, and then the rest is meaningless.
+        row is not finite; all other attributes are then invalid.
     :ivar sites: The sites that are tangent to the expected log-likelihood at q, including sites of
         negative precision.
     :ivar clipped: The same sites with zero in place of negative precisions; the same object if no
         precision is negative.
-    :ivar slopes: The gradient of the bound, at fixed q, by the P trainable numbers of the
-        likelihood, ``[P]``; ``curvatures`` are the second derivatives, ``[P, P]``.
+    :ivar slopes: The gradient of the bound, at fixed q, with respect to the P trainable numbers of
+        the likelihood, ``[P]``; ``curvatures`` are the second derivatives, ``[P, P]``.
     """
 
     elbo: float
@@ -70,7 +70,7 @@ class RowSites(NamedTuple):
     :ivar precisions: beta, ``[L, n]``, with zero in place of negative values.
     :ivar shifts: lambda for these precisions, ``[L, n]``.
     :ivar negative: The negative values of beta, ``[L, n]``; zero elsewhere.
-    :ivar negative_shifts: The change of the shifts by these, ``[L, n]``.
+    :ivar negative_shifts: The changes of the shifts by the negative values of beta, ``[L, n]``.
     :ivar sums: The sum of the "expectations", its "slopes" ``[P]`` and "curvatures" ``[P, P]``, by
         the P trainable numbers of the likelihood.
     """
@@ -111,7 +111,7 @@ class SiteContributions:
         return same and [id(v) for v in known] == [id(v) for v in now]
 
     def evaluate(self, X: Array, Y: Array, q: Q) -> RowSites:
-        """The sites of n rows."""
+        """The sites of n rows at a q."""
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         return self._row_sites(X, Y, *self.features.sums.moments(q, X))
 
@@ -135,7 +135,7 @@ class SiteContributions:
         return RowSites._make([rows, np.asarray(terms), *sites, total])
 
     def pass_over(self, rows: Rows, q: Q, present: Sites) -> PassResult:
-        """The bound at q, and the sites that are tangent there.
+        """The bound at q, and the sites that are tangent at q, in a pass over the rows.
 
         :param present: The sites of q.
         """
@@ -164,7 +164,7 @@ class SiteContributions:
     def _over(
         self, batches: Iterable[Any], function: Callable[[Array, Array], dict[str, Array]]
     ) -> dict[str, Array]:
-        """The sums over all rows of the results of a function of a batch."""
+        """The sums of a function's results over all batches of rows."""
         features = self.features
 
         def batch_sums(X: Array, Y: Array) -> dict[str, Array]:
@@ -243,8 +243,8 @@ class SiteContributions:
 
     def _summed(self, found: RowSites) -> dict[str, Array]:
         """Sums over the sites of rows, in float64. "precisions", "shifts" and "variances" have zero
-        in place of negative precisions. If any precision is negative, "negative_precisions" and so
-        on are the changes of these sums. The sums of :class:`RowSites` are also included."""
+        in place of negative precisions. If any precision is negative, "negative_precisions" etc.
+        are the changes of these sums. The entries of :attr:`RowSites.sums` are also included."""
         sums = dict(found.sums)
         parts = [("", found.precisions, found.shifts)]
         if np.any(found.negative):

@@ -1,4 +1,4 @@
-"""The q of the prior and Gaussian sites, and their normaliser, from sums over rows.
+"""The q that is the prior times Gaussian sites, and its normaliser, from sums over rows.
 
 With a root R of Kuu and sites ``exp(lambda_n f_n - beta_n f_n^2 / 2)``, for each latent GP
 
@@ -72,7 +72,7 @@ class Prior:
     ) -> Collapsed:
         """The collapsed posterior of a latent GP.
 
-        :param beside: Columns to append to the shifts, ``[M, H]``.
+        :param beside: Further columns, which are appended to the shifts, ``[M, H]``.
         """
         size, latents = len(self._incomplete), slice(number, number + 1)
         products, _ = self._mean_function_sums(sites, number)

@@ -21,7 +21,7 @@ import numpy as np
 from ..._arguments import Array
 
 _FIRST_LEVEL, _FACTOR, _FURTHEST = 1 / 16, 4.0, 1e7
-"""Absolute values of levels that are tried: the first, the ratio to the one before, and a limit."""
+"""Absolute values of levels that are tried: the first, the ratio of successive ones, a limit."""
 
 _NARROW = 1e-4
 """The variance of f in the search of the level."""
@@ -39,7 +39,7 @@ each row ``[n]``, alpha and beta ``[n, L]``."""
 
 
 class _Penalty(NamedTuple):
-    """The charge in nats for a level of a latent GP, as for a GP that is constant.
+    """The penalty in nats for a level of a latent GP, as if f were constant under its prior.
 
     :ivar variance: The prior variance; infinity if a mean function learns the level.
     :ivar learns: Whether the variance is trained, which makes a large level cheap.
@@ -53,11 +53,11 @@ class _Penalty(NamedTuple):
         return float(np.sum(np.log1p(ratios) if self.learns else ratios)) / 2
 
     def slope(self, level: Array) -> Array:
-        """The derivative of the charge."""
+        """The derivative of the penalty."""
         return level * self.curvature(level)
 
     def curvature(self, level: Array) -> Array:
-        """The slope divided by the level: a curvature that is never negative."""
+        """The slope divided by the level, which stands for the curvature and is never negative."""
         more: Array = self.variance + self.learns * np.square(level)
         return 1 / more
 

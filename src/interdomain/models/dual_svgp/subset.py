@@ -29,10 +29,10 @@ _TOLERANCE = 0.05  # nats of the bound of the rows
 class RowsWithSites(DualSVGP):
     """A model of few rows that stores the site of each row, for any features.
 
-    Features can thus be trained or replaced without training q from scratch: the sums over sites
-    depend on the features, and the sites of rows do not.
+    The sums over sites depend on the features, and the sites of rows do not. So the features can
+    be trained or replaced without training q from scratch.
 
-    :ivar tolerance: The tolerance of the passes, if it exceeds 0.05.
+    :ivar tolerance: The tolerance of the passes, in nats; used if it exceeds 0.05.
     """
 
     tolerance: float | None = None
@@ -66,7 +66,7 @@ class RowsWithSites(DualSVGP):
 
     def _passes(self, number: int | None = None) -> None:
         """Make passes that start from the stored sites, and store the sites at the new q. The
-        features' parameters are fixed; with a number of passes, all parameters are."""
+        features' parameters are fixed; if a number of passes is given, all parameters are fixed."""
         with frozen(self.feature_parameters.values()):
             enough = max(_TOLERANCE, self.tolerance or 0.0)
             passes = Passes(self, enough, trains=number is None)
@@ -84,7 +84,7 @@ class RowsWithSites(DualSVGP):
         return super()._traced_state(), tuple(self._features.trainable())
 
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
-        """The objective of the base class; here, features may depend on trainable parameters."""
+        """The objective of the base class, in which features may depend on trainable parameters."""
         if not self._features.trainable():
             return super().maximum_log_likelihood_objective()
         value = Prior(self._features).log_normaliser(self._first_sites(), gram_gradient=True)

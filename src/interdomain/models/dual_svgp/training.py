@@ -38,7 +38,7 @@ class DualTrainer(RowsTrainer):
 
 
 def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
-    """Start on a subset if there are many rows, and train in passes over all rows."""
+    """Train on a subset if rows are many or features are trained, then in passes over all rows."""
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}

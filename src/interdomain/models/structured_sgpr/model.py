@@ -1,4 +1,4 @@
-"""``StructuredSGPR``: sparse regression with the optimal q, which keeps the structure of Kuu."""
+"""``StructuredSGPR``: sparse regression with the optimal q, which uses the structure of Kuu."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     """Sparse GP regression as in GPflow's ``SGPR``, from sums over the rows and structured Kuu.
 
     The optimal q has a closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
-    factorises every Kuu, and solves with the factor for every row at every step. In this model,
-    spherical harmonics need no factorisation of Kuu and no jitter. Sums of kernels need one
-    factorisation for each block. Predictions are those of ``SGPR`` (Titsias 2009). With
-    ``charge="trace"``, so are the bound and its gradients.
+    factorises a dense Kuu, and solves with the factor for every row at every step. In this model,
+    Kuu of spherical harmonics needs no factorisation and no jitter. Sums of kernels need one
+    factorisation for each block. Predictions equal those of ``SGPR`` (Titsias 2009). With
+    ``charge="trace"``, the bound and its gradients also do.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -59,7 +59,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
       as :func:`interdomain.fit` does: after one pass, every step costs O(M^3).
     * :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them in a
       sum, depend on no parameter: the data are read once, whatever is trained. This holds for rows
-      inside the interval, so rows outside are refused. (An SVGP accepts them, with a warning.)
+      inside the interval, so rows outside raise an error. (An SVGP accepts them, with a warning.)
     * If a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation computes the features again. Gradients need the features of all
       rows at once: arrays, with at most 2^27 numbers of features (1 GiB). For more rows, train such
@@ -72,8 +72,8 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or other objects of
         this shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function
         that returns a new iterator over such batches at every call; or
-        :class:`~interdomain.regression.SufficientStatistics` without their rows. Batches (X, Y, w)
-        have weights, as ``noise_weights``.
+        :class:`~interdomain.regression.SufficientStatistics` without their rows. Batches may be
+        (X, Y, w), where w are the ``noise_weights`` of the rows.
     :param kernel: A kernel of one output.
     :param inducing_variable: Any inducing variable that has covariances with the kernel, or points
         ``[M, D]``.
@@ -88,16 +88,16 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     :param likelihood: A Gaussian likelihood in place of ``noise_variance``, with one variance
         parameter. A subclass may not have densities of its own (a mask, robust terms), for which q
         has no closed form; :class:`DualSVGP` accepts them.
-    :param charge: The charge of the bound for prior variance that the features do not explain. For
-        N rows with noise variance s this variance is ``t = tr(Kff - Qff) / s``, or ``tr W (Kff -
-        Qff) / s`` with weights W. "log" charges ``N log(1 + t / N) / 2`` (Titsias 2025; Bui, Ashman
-        and Turner 2025). "trace" charges ``t / 2`` (Titsias 2009, eq. 9), as
+    :param charge: The term that is subtracted from the bound for prior variance that the features
+        do not explain. For N rows with noise variance s this variance is ``t = tr(Kff - Qff) / s``,
+        or ``tr W (Kff - Qff) / s`` with weights W. "log" subtracts ``N log(1 + t / N) / 2``
+        (Titsias 2025; Bui, Ashman and Turner 2025), "trace" ``t / 2`` (Titsias 2009, eq. 9), as
         ``gpflow.models.SGPR``. The bound with "log" is at least as tight, with the same q and
         predictions. For priors of finite rank t is zero.
     :param batch_size: The number of rows in a batch; by default so many that products run at full
         speed (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param progress: Whether passes that take more than a second show a progress bar.
-    :warns UserWarning: If columns of X or Y are far from standardised in a sample of rows, as
+    :warns UserWarning: If columns of X or Y are far from standardised in a sample of rows: see
         :func:`interdomain.fit`.
     :raises ValueError: For arguments that are wrong or do not fit together; in a pass, for rows
         that are fewer or more than in the first pass, not finite, or outside of the interval of
@@ -151,11 +151,11 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         return tf.reduce_sum(density, axis=-1)
 
     def accumulate(self, data: Any, *, noise_weights: Any = None) -> SufficientStatistics:
-        """Compute the statistics of other rows, for the same features. The model does not change.
-        Build a model of more or fewer rows from sums and differences of statistics.
+        """Compute the statistics of further rows for the features of the model, which stays as it
+        is. Sums and differences of statistics give models of more or fewer rows.
 
-        :param data: The other rows, in a form that the constructor accepts, with the same columns.
-        :param noise_weights: The weights of the other rows, as for the constructor.
+        :param data: The further rows, in a form that the constructor accepts, with equal columns.
+        :param noise_weights: The weights of the further rows, as for the constructor.
         """
         rows = self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
@@ -166,7 +166,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         return statistics_of(rows, self._features)
 
     def residuals(self) -> Residuals:
-        """The residuals of Y under the present model, to judge features that it lacks.
+        """The residuals of Y under the present model, which show what further features would gain.
 
         :raises ValueError: In a pass over the rows, if the model has only their statistics.
         """

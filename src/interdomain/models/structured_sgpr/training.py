@@ -31,7 +31,7 @@ class StructuredTrainer(RowsTrainer):
 
 @trainer_of.register(CollapsedModel)
 def trainer_of_sums(model: CollapsedModel, optimizer: Any) -> Trainer:
-    """The trainer of a collapsed model. An optimizer trains it as any model of GPflow."""
+    """The trainer of a collapsed model: on sums over rows, or on its loss with an optimizer."""
     return StructuredTrainer(model) if optimizer is None else LossTrainer(model, optimizer)
 
 

@@ -30,10 +30,10 @@ class AdditiveSVGP(SVGP):
     Use it like a ``gpflow.models.SVGP``, except that ``q_mu`` and ``q_sqrt`` are lists, with one
     parameter for each block. Blocks of equal size are computed in batches, so that the graph does
     not grow with their number. With ``devices``, each block is on one device, with its parameters
-    and all operations, forward and backward.
+    and its operations, those of gradients included.
 
     :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
-        sum of sums. (Another kernel is a sum of one.) For several outputs,
+        sum of sums; any other kernel has one summand. For several outputs,
         ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
         of such kernels, all with the same number of summands.
     :param likelihood: Any likelihood of GPflow.
@@ -69,17 +69,17 @@ class AdditiveSVGP(SVGP):
 
 
 class HVGP(AdditiveSVGP):
-    """The harmonic variational GP (Sun et al. 2021, section 4.2).
+    """The harmonic variational GP for invariant kernels (Sun et al. 2021, section 4.2).
 
     It is an :class:`AdditiveSVGP` with a :class:`interdomain.kernels.HarmonicKernel`.
 
-    :param base_kernel: A kernel that is invariant under the transformations. (For different kernels
-        of several outputs, pass GPflow's kernels of HarmonicKernels to AdditiveSVGP.)
+    :param base_kernel: A kernel that is invariant under the transformations. (For outputs with
+        different kernels, pass a ``SeparateIndependent`` of HarmonicKernels to AdditiveSVGP.)
     :param likelihood: Any likelihood of GPflow.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
-    :param transforms: One of :mod:`interdomain.transforms`, or a list of commuting ones.
-    :param complete: Whether parts that pair two complex kernels have variables at the images of
-        their points too (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
+    :param transforms: A member of :mod:`interdomain.transforms`, or a list that commutes.
+    :param complete: Whether a part that adds two complex kernels also has variables at images of
+        its points (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
     :param options: All other arguments of :class:`AdditiveSVGP`.
     :raises ValueError: If the kernel is not invariant, or Z does not fit the transformations.
     """

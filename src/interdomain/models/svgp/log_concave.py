@@ -1,4 +1,4 @@
-"""Log-concave likelihoods, for which ``charge="log"`` of ``SVGP`` gives a bound."""
+"""Log-concave likelihoods, for which ``charge="log"`` of ``SVGP`` gives a lower bound."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _LINKS: Mapping[type[Likelihood], tuple[Callable[..., Any], ...]] = {
 def is_log_concave(likelihood: Likelihood) -> bool:
     """Whether ``log p(y | f)`` is known to be concave in f, for every y.
 
-    An attribute ``log_concave`` of the likelihood answers this. Without the attribute, the class
-    and the link decide for GPflow's likelihoods, and the answer for all others is False.
+    The attribute ``log_concave`` of the likelihood decides. Without it, the class and the link
+    decide for GPflow's likelihoods, and the answer for all other likelihoods is False.
     """
     if hasattr(likelihood, "log_concave"):
         return bool(likelihood.log_concave)

@@ -31,9 +31,9 @@ class OrthogonalQ(JointQ):
 
     :param kernel: The kernel of the model, as for :class:`JointQ`.
     :param inducing_variable: The base u, which has ``Kuu`` and ``Kuf``.
-    :param orthogonal_inducing_variable: The second set v. The pair needs a registered
-        :func:`interdomain.covariances.Kvu`, which exists if either set is ``InducingPoints``.
-        Variables that u determines, such as harmonics of the base's degrees, have no effect.
+    :param orthogonal_inducing_variable: The second set v; v' is the part of v that is independent
+        of u. :func:`interdomain.covariances.Kvu` must be registered for both sets, as it is if one
+        is ``InducingPoints``. Variables v that u determines have no effect.
     :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": q(v') has the
         covariance of the prior, so that v' contributes only to the mean (Salimbeni et al. 2018),
         and there is no ``q_sqrt_orthogonal``.
@@ -79,11 +79,11 @@ class OrthogonalQ(JointQ):
     def variational_parameters(self) -> list[Pair]:
         """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
 
-        With "odvgp" the only pair is that of u: the covariance of q(v') is fixed, and the other
-        optimizer trains its mean. A step moves both q's at once, each as if the other were fixed.
-        With a Gaussian likelihood and all of the data, this converges for every step size up to
-        one. For other likelihoods, and for minibatches, use at most half the step size that works
-        for an SVGP.
+        With "odvgp" the only pair is that of u: the covariance of q(v') is fixed, and its mean is
+        for the optimizer of the other parameters. A step moves both q's, each as if the other were
+        fixed. With a Gaussian likelihood and all of the data, this converges for every step size up
+        to one. For other likelihoods, and for minibatches, use at most half the step size that
+        works for an SVGP.
         """
         pairs = [(self.q_mu, self.q_sqrt), (self.q_mu_orthogonal, self.q_sqrt_orthogonal)]
         return pairs[: 1 if self.q_sqrt_orthogonal is None else 2]
@@ -100,15 +100,14 @@ class OrthogonalQ(JointQ):
 
 
 class OrthogonalSVGP(SVGP):
-    """An SVGP with orthogonally decoupled inducing variables (SOLVE-GP and ODVGP), for any two
-    sets.
+    """An SVGP with two sets of inducing variables, orthogonally decoupled (SOLVE-GP and ODVGP).
 
     The base u explains f as in an SVGP. The residual ``h = f - E[f | u]`` is independent of u a
     priori. Inducing variables v' describe h: ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et
     al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations, of sizes M and
     K; an SVGP with all of them has one of size M + K. A base of
-    :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Orthogonal points recover
-    what activation features or harmonics leave out.
+    :class:`interdomain.inducing_variables.SphericalHarmonics` needs no factorisation. Orthogonal
+    points explain what a base of activation features or harmonics leaves out.
 
     Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u,
     ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.

@@ -134,8 +134,8 @@ class Q(gpflow.Module, abc.ABC):
     def latents_and_kl(
         self, kernel: Kernel, X: TensorType
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The mean, variance and left variance of the latent GPs, ``[N, L]`` each, at X ``[N, D]``,
-        and the KL divergence of q. Left is the prior variance given the inducing variables."""
+        """The mean, the variance, and the prior variance given the inducing variables, of latent
+        GPs at X ``[N, D]``, ``[N, L]`` each; and the KL divergence of q."""
         return marginals_and_kl(self.groups(kernel), X, left=True)
 
     def input_dim(self, kernel: Kernel) -> int | None:
@@ -143,11 +143,11 @@ class Q(gpflow.Module, abc.ABC):
         return num_columns_of_latents(latent_gps(kernel, *self._sets.values()))
 
     def check_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: Unless kernel and inducing variables accept so many columns of X."""
+        """:raises ValueError: Unless kernel and inducing variables accept ``num_columns`` of X."""
         check_parts(kernel, self._sets, num_columns)
 
     def check_unbounded_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: If the features cover only a part of the inputs of this dimension."""
+        """:raises ValueError: If the features cover only a part of the space of inputs."""
         for latents in latent_gps(kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
@@ -218,11 +218,10 @@ class JointQ(Q):
     :param whiten: Whether q is over the whitened variables.
     :param q_diag: Whether the covariance of q is diagonal.
     :param q_shared: Whether all latent GPs have the same covariance of q: ``q_sqrt`` has one entry
-        in place of L, and a step takes one product of that size. This q is matrix-normal with
-        independent columns. Covariances between columns would change only the KL divergence, which
-        is least without them, because only the marginals of each output are used. For a Gaussian
-        likelihood with one noise variance the optimal q has this form. ``idm.fit`` supports natural
-        gradients of it; GPflow's own optimizer does not.
+        in place of L, and a step takes one product of this size. For a Gaussian likelihood with one
+        noise variance the optimal q has this form. Latent GPs are independent under q: the bound
+        uses only their marginals, so covariances between them could only raise the KL divergence.
+        ``idm.fit`` supports natural gradients for this q; GPflow's own optimizer does not.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default. L is 1 with ``q_shared``.

@@ -37,8 +37,8 @@ class QPerBlock(Q):
         the identity by default.
     :param devices: Names of devices, to which the blocks are assigned in turn; "auto" for all
         logical GPUs (if there are two or more). Parameters of the inducing variable that belong to
-        a single block are created again on its device: read them from q afterwards.
-    :ivar devices: The devices as TensorFlow names them; None if the blocks are not placed.
+        a single block are created again on its device: read them from ``inducing_variable`` of q.
+    :ivar devices: The names of the devices in TensorFlow; None if blocks have no devices.
     :raises ValueError: As :class:`JointQ`; if blocks and summands do not agree; unless q_mu and
         q_sqrt have one entry for each block; if some latent GPs have more blocks than others; or if
         a device does not exist.

@@ -25,8 +25,8 @@ class SVGP(gpflow.models.SVGP):
     """A sparse variational GP with a given variational distribution q.
 
     Use it like a ``gpflow.models.SVGP``. The bound and its gradient take one factorisation of each
-    Kuu, where GPflow takes two. :class:`AdditiveSVGP`, :class:`HVGP` and :class:`OrthogonalSVGP`
-    make q from their arguments.
+    Kuu; GPflow takes two. :class:`AdditiveSVGP`, :class:`HVGP` and :class:`OrthogonalSVGP` are
+    SVGPs that make q from their arguments.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern32()
@@ -41,20 +41,21 @@ class SVGP(gpflow.models.SVGP):
     :param q: A :class:`JointQ`, :class:`QPerBlock` or :class:`OrthogonalQ`.
     :param mean_function: The mean function, which is added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param charge: The charge of the bound for the prior variance r of each row that the inducing
-        variables do not explain. "trace" charges ``r / (2 sigma^2)`` under Gaussian noise, as
-        GPflow. "log" charges ``log(1 + r / sigma^2) / 2``, a tighter bound (Titsias 2025; Bui et
-        al. 2025), in which q(f | u) keeps a share of r. For other likelihoods the share is ``1 / (1
-        + beta r)`` with the curvature beta of the row's expectation, or 1 if the row's term is then
-        higher. With "log", training does not raise the noise or the lengthscales to compensate for
-        too few variables. Predictions are made in the same way. A step takes longer.
+    :param charge: The term that is subtracted from the bound for the prior variance r of each row
+        that the inducing variables do not explain. "trace" subtracts ``r / (2 sigma^2)`` under
+        Gaussian noise, as GPflow. "log" subtracts ``log(1 + r / sigma^2) / 2``, a tighter bound
+        (Titsias 2025; Bui et al. 2025), in which q(f | u) has a share of the variance r. For other
+        likelihoods the share is ``1 / (1 + beta r)``, where beta is minus the second derivative of
+        the row's expected log-likelihood; or 1 if the bound is then higher. With "log", training
+        does not raise the noise or the lengthscales to compensate for too few variables; a step
+        takes longer. Predictions are made in the same way.
 
         "log" requires a log-concave likelihood; for other likelihoods its value can exceed the
         evidence. ``Gaussian``, ``Softmax``, ``Poisson``, ``Exponential``, ``Gamma`` with their
         default link, ``Bernoulli(invlink=tf.sigmoid)``, and ``SwitchedLikelihood`` of these are
         log-concave. ``Bernoulli`` with its default link is not: GPflow keeps probabilities above
-        1e-3. A likelihood of your own declares that it is log-concave in all latent GPs together by
-        an attribute ``log_concave = True``.
+        1e-3. Give your own likelihood an attribute ``log_concave = True`` if it is log-concave in
+        all latent GPs together.
     :raises ValueError: If an argument has the wrong type; if ``num_data`` is not a positive
         integer; or if ``charge`` is "log" and the likelihood is not known to be log-concave.
     """
@@ -85,13 +86,13 @@ class SVGP(gpflow.models.SVGP):
             require_log_concave(likelihood)
 
     inducing_variable = q_attribute("inducing_variable", "The inducing variables u of q.")
-    q_mu = q_attribute("q_mu", "The mean of q; a list of those of several q's.")
+    q_mu = q_attribute("q_mu", "The mean of q, ``[M, L]``; with one q per block, a list of means.")
     q_sqrt = q_attribute(
-        "q_sqrt", "The root of the covariance of q; a list of those of several q's."
+        "q_sqrt", "The root of the covariance of q, ``[L, M, M]``; or a list of roots."
     )
     whiten = q_attribute("whiten", "Whether q is over the whitened variables.")
     variational_parameters = q_attribute(
-        "variational_parameters", "The pairs that ``NaturalGradient.minimize`` takes."
+        "variational_parameters", "The pairs (q_mu, q_sqrt) for ``NaturalGradient.minimize``."
     )
 
     @unconverted
@@ -124,9 +125,9 @@ class SVGP(gpflow.models.SVGP):
         return tf.reduce_sum(expectations) * scale - kl
 
     def _tighter_expectations(self, X: TensorType, Y: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The terms of rows for ``charge="log"``, and the KL divergence. A term is an expected log
-        density minus the cost of keeping a share v of the left variance r: ``(v - 1 - log v) / 2``
-        a latent GP.
+        """The terms of rows for ``charge="log"``, and the KL divergence. With the prior variance r
+        given u, q(f | u) has the variance v r for a share v. A term is an expected log density
+        minus ``(v - 1 - log v) / 2`` for each latent GP.
 
         For log-concave likelihoods every v in (0, 1] gives a bound. Each row has its own v, so a
         minibatch estimates the bound without bias. Proof: let C be the covariance of all rows given

@@ -1,4 +1,4 @@
-"""The choice of a local kernel: kernels are trained on samples of rows, and compared on others."""
+"""The choice of a local kernel: kernels are trained on one sample of rows, compared on another."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .samples import Samples
 from .starts import assign, is_default, starts
 
 _ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
-"""Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start."""
+"""Rows for each thinning, and steps of L-BFGS: at each start, and for each kernel after that."""
 
 _JUDGED = 1_024
-"""Rows for each level on which kernels are compared."""
+"""Rows for each thinning on which kernels are compared."""
 
 _CLEARLY = 0.05
-"""Nats a row: a start that is better by more is used, even if thinned rows prefer another start."""
+"""The gain in nats a row on unthinned rows above which training restarts from another start."""
 
 _LEAST_VARIANCE = 100.0
 """The least variance of residuals at the starts, divided by the lower bound of the noise variance.
@@ -47,7 +47,7 @@ Rows: TypeAlias = tuple[Array, ...]
 KERNELS: Mapping[str, Callable[..., Kernel]] = {
     kind.__name__: kind for kind in (Matern32, Matern12, Matern52, TwoScales)
 }
-"""The kernels that are compared. The first has the starts, and the others begin at its best."""
+"""The kernels that are compared. Starts are tried with the first kernel; all begin at its best."""
 
 
 class LocalTraining:
@@ -55,8 +55,8 @@ class LocalTraining:
     neighbours.
 
     :ivar compared: The comparison of kernels; None if the kernel was given.
-    :ivar merges_nearby: Whether searches merge nearby rows. If a first, wrong kernel merged rows,
-        the variation between these would be hidden.
+    :ivar merges_nearby: Whether searches merge nearby rows. False at first: an untrained kernel
+        could merge rows between which the function varies.
     """
 
     merges_nearby = False
@@ -95,7 +95,7 @@ class LocalTraining:
         self.conditionals.take(self._model.local_kernel, self._model.likelihood)
 
     def start(self, samples: Samples, *, choose: bool = True) -> None:
-        """Begin at the best of several starts, with the best kernel if none was given.
+        """Begin at the best of several starts, with the best kernel if no kernel was given.
 
         :param choose: Whether kernels are compared now.
         """
@@ -147,8 +147,8 @@ class LocalTraining:
         conditionals.assign(max(tried, key=lambda each: each[0])[1])
 
     def _choose(self, rows: Rows, judged: Rows, levels: tuple[int, ...]) -> None:
-        """Train each kernel from the best start, and choose the kernel under which other rows have
-        the highest density."""
+        """Train each kernel from the best start, and choose the kernel under which the rows
+        ``judged`` have the highest density."""
         first, densities = self.conditionals, dict[str, float]()
         kernel, noise = first.local_kernel, float(noise_variance_of(first.likelihood))
         lengthscales, total = kernel.lengthscales.numpy(), float(kernel.variance.numpy()) + noise
@@ -164,10 +164,10 @@ class LocalTraining:
         self.compared = LocalKernels(densities, self._name, levels)
 
     def restart(self, samples: Samples) -> bool:
-        """Restart from another start, if it makes rows given the nearest of all rows clearly
-        likelier. Thinned rows do not show what varies between the nearest rows alone.
+        """Train from all starts again, on rows given the nearest of all rows, and use the result if
+        its density is clearly higher. Thinned rows hide variation over short distances.
 
-        :return: Whether training has restarted. For a given kernel it never does.
+        :return: Whether training has restarted; always False for a given kernel.
         """
         if not self._chooses:
             return False
@@ -206,8 +206,8 @@ class LocalTraining:
         return float(self.conditionals.maximum_log_likelihood_objective(tensors))
 
     def raise_noise(self, rows: Rows, mean_square: float) -> None:
-        """Raise the noise to the level at which many rows have the highest density, if this exceeds
-        the level that was trained on few rows."""
+        """Raise the noise to the level of highest density of ``rows``, if this level exceeds the
+        trained noise."""
         now = float(noise_variance_of(self.conditionals.likelihood))
         most = max(mean_square, now)
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
@@ -226,8 +226,8 @@ class LocalTraining:
                 self.train(rows, steps)
 
     def scale(self, batches: Iterable[Rows]) -> None:
-        """Multiply variance and noise by the factor under which many rows have the highest density:
-        the mean square of their normal scores. If one of the two is not trained, both stay."""
+        """Multiply variance and noise by the factor under which the rows have the highest density:
+        the mean square of their normal scores. If variance or noise is fixed, both stay."""
         conditionals = self.conditionals
         noise, variance = conditionals.noise_parameter, conditionals.local_kernel.variance
         if not (noise.trainable and variance.trainable):

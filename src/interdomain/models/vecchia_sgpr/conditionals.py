@@ -26,13 +26,13 @@ class Given(NamedTuple):
     """Rows with their neighbours, and the residuals of features and mean.
 
     :ivar points: The coordinates of the neighbours and, last, of the row, ``[B, m + 1, d]``.
-    :ivar known: Whether each of these exists, ``[B, m + 1]``.
+    :ivar mask: Whether each neighbour exists, and True for the row, ``[B, m + 1]``.
     :ivar shares: The weights of rows in the mean, ``[B]``.
     :ivar residuals: The targets minus features and mean, ``[B, m + 1, P]``.
     :ivar noise_weights: The noise weights, ``[B, m + 1]``.
     :ivar own_weights: The given weights of rows that are not merged, ``[B]``; 0 for merged rows.
-    :ivar within: The number of rows, and the sum of squares, that a merged row leaves out (see
-        :class:`.Within`), and the logarithm of the unit of Y: ``[3]``.
+    :ivar within: The means over merged rows of the ``rows`` and ``squares`` of :class:`.Within`,
+        and the logarithm of the standard deviation of Y: ``[3]``.
     """
 
     points: Any
@@ -110,8 +110,8 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         return tf.cast(density, gpflow.default_float())
 
     def mean_square_score(self, data: tuple[Array, ...]) -> float:
-        """The mean square of the normal scores of all rows. The evidence is highest if variance and
-        noise are multiplied by it."""
+        """The mean square of the normal scores (errors in standard deviations) of all rows. The
+        evidence is highest if variance and noise are multiplied by this number."""
         given = Given(*map(tf.constant, data))
         rows, squares, _ = given.within.numpy()
         scores, _ = self._scores(given)
@@ -130,8 +130,8 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def _student_t_densities(
         self, given: Given, errors: tf.Tensor, log_variances: tf.Tensor, densities: tf.Tensor
     ) -> tf.Tensor:
-        """Minus twice the log densities, ``[B, 1]``. Rows that are not merged have no weight yet,
-        so that outliers stay outliers, even under a kernel that could explain them."""
+        """Minus twice the log densities, ``[B, 1]``. Rows that are not merged get the Student-t
+        density without an expected weight, so that outliers stay outliers under any kernel."""
         noise, own = noise_variance_of(self.likelihood), given.own_weights
         variances = tf.exp(log_variances)
         f_variances = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
@@ -169,7 +169,7 @@ def _lower_bound(transform: Any) -> float | None:
 
 
 def _above(value: Any, lower: float) -> Any:
-    """The value, raised above a lower bound by as much as a transform can resolve."""
+    """The value, or the least number above a lower bound that a transform can resolve."""
     tiny = float(np.finfo(gpflow.default_float()).tiny)
     return np.maximum(value, max(lower * (1 + 1e-4), tiny))
 

@@ -139,10 +139,10 @@ def conditional_weights(
 
     ``w^T y`` has variance one and is independent of the neighbours. With ``C = K + diag(s)`` for
     the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and ``d = c - c_n^T a`` (Vecchia 1988).
-    The last row of the inverse of the Cholesky factor of C holds both.
+    The last row of the inverse of the Cholesky factor of C is w.
 
     :param covariance: K, ``[B, n, n]``.
-    :param known: Whether each neighbour exists, ``[B, n]``; missing neighbours get the weight zero.
+    :param mask: Whether each neighbour exists, ``[B, n]``; missing neighbours get the weight zero.
     :param noise_variances: s, ``[]`` or ``[B, n]``.
     :return: w ``[B, n]`` and ``log d`` ``[B]``.
     """

@@ -13,8 +13,8 @@ from .model import VecchiaSGPR
 
 def solve_mean(model: VecchiaSGPR, *, by_rows: bool = False) -> None:
     """Set the weights of a constant or linear mean function to those of highest evidence, at the
-    present values of all other parameters. Other mean functions stay as they are, and so does a
-    mean with a part that is not trainable or has a prior.
+    present values of all other parameters. All other mean functions stay as they are, and so does
+    a mean function with a parameter that is not trainable or has a prior.
 
     The sums run over whitened rows with targets ``t = (y, h)``, where h are the columns of the
     mean. With ``S = sum t t^T - C^T (Kuu + G)^{-1} C`` and the products C of features and targets,

@@ -17,7 +17,7 @@ _SHARE = 0.1
 """The largest variance of f within a merged row, as a share of the variance of its noise."""
 
 _LEVELS = 12
-"""The number of sizes of cells of nearby rows, each half of the size before."""
+"""The number of cell sizes that are tried to group nearby rows; each is half of the previous."""
 
 DISTANCES = 10.0 ** np.linspace(-8, 1, 200)
 """Distances in lengthscales at which the variation of f is computed."""
@@ -35,7 +35,7 @@ def checked_merge(merge: Any) -> str | float:
 
 
 class Within(NamedTuple):
-    """The part of the evidence that merged rows leave out.
+    """The part of the evidence that merged rows lack: the density of the rows given their means.
 
     A group of n rows at one place has noise variances ``s / w_i``. Its density is that of its mean,
     with noise ``s / W``, ``W = sum w_i``, times that of the rows given the mean. This factor
@@ -124,10 +124,11 @@ def nearby(
     as soon as the variance of ``f(x) - f(mean)`` is small enough for all of its rows.
 
     :param points: Coordinates in lengthscales ``[N, d]``.
-    :param others: A number for the values of all other columns, ``[N]``. Rows of a group share it.
+    :param others: A number for each set of values of the columns that the local kernel does not
+        use, ``[N]``. All rows of a group have the same number.
     :param weights: Noise weights ``[N]``.
     :param variations: The variance of ``f(x) - f(x')`` at the :data:`DISTANCES`.
-    :return: As :func:`at_one_place`.
+    :return: The number of the group of each row, as in :func:`at_one_place`.
     """
     groups, number, remaining = np.arange(len(points)), len(points), np.arange(len(points))
     most = _SHARE * noise_variance

@@ -48,12 +48,12 @@ class VecchiaSGPR(CollapsedModel):
 
     ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
     (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. Vecchia's approximation
-    replaces the covariance of g and the noise: each row is conditioned on the ``num_neighbours``
-    nearest of the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and
+    replaces the joint density of the rows: in a random order, each row is conditioned on the
+    ``num_neighbours`` nearest of the rows before it (Vecchia 1988; Datta et al. 2016; Katzfuss and
     Guinness 2021). Rows whitened by their neighbours are independent, and the collapsed regression
     of :class:`StructuredSGPR` applies to them. One pass takes O(N m^3 + N M m + N M^2) for m
     neighbours and M features. Training the features' kernel then needs no data. Without features,
-    the model is a nearest-neighbour GP; with all rows before as neighbours it is the exact GP.
+    the model is a nearest-neighbour GP, and the exact GP if all previous rows are neighbours.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -67,15 +67,15 @@ class VecchiaSGPR(CollapsedModel):
 
     **The local kernel is chosen.** Without a ``local_kernel``, :func:`interdomain.fit` compares
     Matern12, Matern32, Matern52 and :class:`~interdomain.kernels.TwoScales`, each with a
-    lengthscale for each column. The result's ``local_kernels`` reports the comparison, and a later
-    fit keeps the kernel. A given kernel is kept, and its parameters are trained. Lengthscales,
+    lengthscale for each column. The result's ``local_kernels`` reports the comparison, and later
+    fits use the chosen kernel. A given kernel is not replaced, only trained. Lengthscales,
     variance and noise start from the data, so that the units of X and Y do not matter.
 
     **Neighbours** are searched with the lengthscales that the local kernel has when the model is
-    built. :meth:`search` finds them again after these change, and :func:`interdomain.fit` calls it.
-    Distances are those of coordinates divided by the lengthscales. Everything else depends on the
-    parameters alone. The log marginal likelihood, :meth:`elbo`, has gradients with respect to all
-    parameters if the rows are few enough.
+    built. If lengthscales change, :meth:`search` finds the neighbours again; ``fit`` calls it.
+    Distances are Euclidean, in coordinates divided by the lengthscales. At fixed neighbours, the
+    log marginal likelihood, :meth:`elbo`, has gradients with respect to all parameters. A gradient
+    may store at most 2^27 numbers (1 GiB) for all rows.
 
     **Merged rows.** Rows at one place have the same f, and would be each other's nearest rows. They
     become one row: their weighted mean, with the noise of a mean. Evidence and predictions are
@@ -85,12 +85,12 @@ class VecchiaSGPR(CollapsedModel):
     evidence with Schwarz's penalty for the kernels' parameters. Features and the number of
     neighbours stay as they were built, and :meth:`use` selects other parts.
 
-    **Predictions** condition on the nearest of all rows. By default these are four times as many as
-    in training, which improves predictions of smooth functions. The last step of
-    :func:`interdomain.fit` fits intervals to the errors of predictions of rows from their nearest
-    other rows. With Gaussian noise it multiplies variance and noise by one factor. The joint
-    covariance of ``full_cov`` is that of the errors, with the variances of ``predict_f`` on its
-    diagonal.
+    **Predictions** condition on the nearest of all rows, by default four times as many as in
+    training, which improves predictions of smooth functions. After its turns,
+    :func:`interdomain.fit` predicts rows from their nearest other rows, and fits the variance and
+    the noise to the errors. With Gaussian noise, both are multiplied by one factor. With
+    ``full_cov``, the joint covariance is that of the errors of these predictions, with the
+    variances of ``predict_f`` on its diagonal.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
         kernels and the noise.
@@ -114,8 +114,8 @@ class VecchiaSGPR(CollapsedModel):
         ``s / w_n`` with ``s = likelihood.variance``. For known noise variances v pass ``1 / v`` and
         ``noise_variance=1.0``, and freeze ``likelihood.variance``. None for ones.
     :param merge: The rule for merging rows. "off": no rows. "exact": rows at one place. "auto":
-        also nearby rows, if half of the rows or less are left; within a merged row the variance of
-        g is at most a tenth of the variance of its noise. A number: nearby rows whose distances
+        also nearby rows, if half of the rows or fewer remain; g then varies within a merged row by
+        at most a tenth of the merged row's noise variance. A number: nearby rows whose distances
         from their mean, in lengthscales, do not exceed this radius.
     :param mean_function: Zero by default.
     :param likelihood: A Gaussian, as for :class:`StructuredSGPR`, or a
@@ -125,13 +125,13 @@ class VecchiaSGPR(CollapsedModel):
         and of the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
         2.01, which is trained unless ``gpflow.set_trainable`` fixes it.
     :param batch_size: The number of rows in a batch; by default so many that 32 MB hold them.
-    :param seed: The seed of the order of rows.
+    :param seed: The seed of the random order of the rows.
     :param progress: Whether passes that take more than a second show a progress bar.
     :raises ValueError: For arguments that are wrong or do not fit together; for rows whose
         distances in lengthscales overflow; in a pass, if the noise is too small for repeated rows.
-    :ivar arrays: The rows X and Y, in their order.
+    :ivar arrays: The rows X and Y, in the random order of the model.
     :ivar local_kernel: The given kernel, or the kernel that the last fit chose.
-    :ivar local_inputs: The argument of this name.
+    :ivar local_inputs: "euclidean" or "degrees".
     :ivar chooses_kernel: Whether the next fit chooses the local kernel.
     """
 
@@ -206,22 +206,22 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def arrays(self) -> tuple[Array, Array]:
-        """The rows X ``[N, D]`` and Y ``[N, P]``, in their order."""
+        """The rows X ``[N, D]`` and Y ``[N, P]``, in the random order of the model."""
         return self._ordered.X, self._ordered.Y
 
     @property
     def noise_weights(self) -> Array | None:
-        """The noise weights of the rows, ``[N]``, in their order; None for ones."""
+        """The noise weights of the rows, ``[N]``, in the order of :attr:`arrays`; None for ones."""
         return self._ordered.given_weights
 
     @property
     def ordered(self) -> OrderedRows:
-        """The rows with their merged rows and neighbours."""
+        """The rows in the order of :attr:`arrays`, with their merged rows and neighbours."""
         return self._ordered
 
     @property
     def local(self) -> LocalKernel:
-        """The kernel of g with its coordinates."""
+        """The local kernel with the coordinates in which distances are measured."""
         return LocalKernel(self.local_kernel, self.local_inputs)
 
     @property
@@ -235,20 +235,20 @@ class VecchiaSGPR(CollapsedModel):
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
 
     def _entries(self, inducing_variable: Any, kernel: Kernel) -> int:
-        """The number of entries of the sums, which are dense with neighbours, for any features."""
+        """The number of entries of the sums over rows; with neighbours the sums are dense."""
         if self._num_neighbours:
             return dense_entries(int(inducing_variable.num_inducing))
         return super()._entries(inducing_variable, kernel)
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
-        """Warn only without neighbours: otherwise :func:`interdomain.fit` warns of both kernels."""
+        """Warn of scales only without neighbours: otherwise :func:`interdomain.fit` warns."""
         if not self._num_neighbours:
             super()._warn_of_scales(X, Y)
 
     @property
     def all_parts(self) -> tuple[str, ...]:
-        """The names of the parts that the model can use, as it was built. With Student-t noise,
-        every part includes neighbours."""
+        """The values that :attr:`parts` can have: "features", "neighbours" and "both", if the model
+        was built with features and neighbours. "features" does not support Student-t noise."""
         if self.inducing_variable is self._nothing[1]:
             return ("neighbours",)
         if self.has_student_t_noise:
@@ -300,12 +300,12 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def expected_weights(self) -> Array:
-        """The means of the weights lambda of rows under q, ``[N]``, in the order of the rows; ones
-        for Gaussian noise."""
+        """The means of the weights lambda of rows under q, ``[N]``, in the order of :attr:`arrays`;
+        ones for Gaussian noise."""
         return self._expected.values
 
     def weigh(self, expected_weights: Array) -> None:
-        """Replace the means of the weights of rows, ``[N]``."""
+        """Replace :attr:`expected_weights`, ``[N]``."""
         self._expected.values = self._weighed = expected_weights
         self._ordered.weigh(expected_weights)
         self._replace_sums()
@@ -314,22 +314,22 @@ class VecchiaSGPR(CollapsedModel):
         """Find the weights of rows with Student-t noise, at the present parameters.
 
         A pass predicts f at all rows and computes the optimal weights for these predictions. The
-        passes are coordinate ascent: each raises the bound :meth:`elbo` if the neighbours are all
-        rows. :func:`interdomain.fit` makes such passes, and trains the parameters.
+        passes are coordinate ascent: each raises the bound :meth:`elbo` if all rows are neighbours
+        of each other. :func:`interdomain.fit` makes such passes, and trains the parameters.
 
         :param passes: The largest number of passes.
-        :param tolerance: Passes end if no weight changes by more, relative to its value.
+        :param tolerance: The largest relative change of a weight after which passes end.
         :raises ValueError: If the noise is Gaussian, which has no weights.
         """
         reweight(self, passes, tolerance)
 
     def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
-        """Add rows, which come after all others in the order.
+        """Add rows at the end of the order, at the present parameters.
 
-        The sums of the present rows stay. The sums of the new rows, given their neighbours among
-        all rows, are added. If a new row is at the place of another, all sums are computed again.
+        The sums over the new rows, given their neighbours among all rows, are added to the present
+        sums. If a new row is at the place of a present row, all sums are computed again.
 
-        :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
+        :param data: (X ``[n, D]``, Y ``[n, P]``), with the columns of the present rows.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
         statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
@@ -358,16 +358,16 @@ class VecchiaSGPR(CollapsedModel):
         self._replace_sums(None if changed else statistics + statistics_of(added, self._features))
 
     def _traced_state(self) -> Any:
-        """The features and the rows, which a compiled bound has built in besides attributes."""
+        """The features and the merged rows, which a compiled bound contains."""
         return super()._traced_state(), self._ordered.merged
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
-        """Replace the sums by those of the present rows, for the parts that are used."""
+        """Replace the sums by the sums over the present rows, for the parts that are used."""
         self._summed = self.parts
         self._sums.replace(self._rows(), statistics)
 
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
-        """The rows, or some of them, with their neighbours."""
+        """The rows, or the merged rows ``which``, with their neighbours if the model uses any."""
         if not self.has_neighbours:
             rows: Rows = self._rows_of(self._ordered.parts)
             return rows
@@ -441,7 +441,7 @@ class VecchiaSGPR(CollapsedModel):
         return value + tf.cast(within.log_density(noise, self.num_latent_gps), value.dtype)
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the features' weights. Without features it is empty, without a pass."""
+        """The mean ``[M, P]`` and a root ``[M, M]`` of the covariance of the features' weights."""
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
@@ -464,7 +464,7 @@ class VecchiaSGPR(CollapsedModel):
         number: int,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> NeighbourPosterior:
-        """The posterior given a number of nearest rows."""
+        """The posterior that conditions each new row on its ``number`` nearest rows."""
         features = self._features
         assert isinstance(features, WhitenedFeatures)
         nearest = partial(self._ordered.neighbours.nearest, number=number)
@@ -476,7 +476,7 @@ class VecchiaSGPR(CollapsedModel):
         self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
         """The log predictive density of new rows. With Student-t noise it is joint over the outputs
-        of a row, which share a weight. The weight is integrated out, up to rounding."""
+        of a row, which share a weight. A quadrature accurate to rounding integrates it out."""
         if not self.has_student_t_noise:
             return super().predict_log_density(data, full_cov, full_output_cov)
         assert_params_false(

@@ -1,4 +1,4 @@
-"""The parts of a model: features, neighbours, or both; and features and a kernel that are empty."""
+"""The parts of a model: features, neighbours, or both; and the features of a model without any."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def features_or(
     kernel: Kernel | None,
     inducing_variable: InducingPointsLike | None,
 ) -> tuple[Kernel, InducingPointsLike]:
-    """The kernel and its features, or ``nothing`` if both are None.
+    """The given kernel and features, or the empty pair ``nothing`` if both are None.
 
     :raises ValueError: If only one of them is None, or the features leave out a part of the kernel.
     """

@@ -50,7 +50,7 @@ class NeighbourPosterior(TensorsPosterior):
         self.fill_cache(precompute_cache)
 
     def check_rows(self, X: Array) -> None:
-        """Check new rows before predictions, as ``LocalKernel.check_new`` does."""
+        """Check new rows before predictions: see :meth:`.LocalKernel.check_new`."""
         self._features.local.check_new(X, self._rows.X.shape[1])
 
     def inputs(self, Xnew: TensorType) -> tf.Tensor:

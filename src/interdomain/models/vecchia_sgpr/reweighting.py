@@ -53,8 +53,8 @@ def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
     """The expected squares ``w_n r_n`` of the errors ``y_n - f_n`` of all rows, ``[N]``: summed
     over outputs, times the given weights.
 
-    q(f_n) is the posterior at the place of the row, given the row and its nearest rows: ``number``
-    of them, by default as many as in training.
+    q(f_n) is the posterior at the place of the row, given the row and its ``number`` nearest rows,
+    by default as many as in training.
     """
     merged, search = model.ordered.merged, model.ordered.neighbours
     posterior = model.posterior_of_neighbours((number or model.num_neighbours) + 1)
@@ -104,7 +104,7 @@ def reweight(model: VecchiaSGPR, passes: int, tolerance: float) -> None:
 
 
 def weights_of_new_rows(model: VecchiaSGPR, X: Array, Y: Array, given: Array | None) -> Array:
-    """The means of the weights lambda of new rows, ``[n]``, from the model's predictions of these.
+    """The means of the weights lambda of new rows, ``[n]``, from the predictions at these rows.
 
     :param given: The given noise weights ``[n]``; None for ones.
     """
@@ -120,7 +120,7 @@ def weights_of_squares(model: VecchiaSGPR, squares: Array) -> Array:
 
 
 def train_noise(model: VecchiaSGPR, squares: Array) -> None:
-    """Set scale and degrees of freedom, if they are trainable, to the values of highest bound.
+    """Set the scale and the degrees of freedom, if trainable, to the values of highest bound.
 
     :param squares: The result of :func:`expected_squares`.
     :raises ValueError: If the scale becomes negligible, unless the ``scale_lower_bound`` of the
@@ -152,6 +152,6 @@ def train_noise(model: VecchiaSGPR, squares: Array) -> None:
 
 
 def _noise(model: VecchiaSGPR) -> tuple[float, float]:
-    """The present s and nu."""
+    """The present squared scale s and degrees of freedom nu."""
     likelihood = model.likelihood
     return float(noise_variance_of(likelihood)), float(tf.cast(likelihood.df, tf.float64))

@@ -15,8 +15,8 @@ from .merging import DISTANCES, at_one_place, merged, nearby
 from .whitening import NeighbourRows
 
 _MOST_LEFT = 0.5
-"""Nearby rows are merged if this share of the rows remains, or less. If more rows remain,
-neighbours are not crowded, and merging has an error without a gain."""
+"""The largest share of the rows that may remain after nearby rows are merged. If more remain,
+rows are not merged: the error of merging would buy little."""
 
 _BATCH_ENTRIES = 2**22
 """The largest number of entries of a batch, in its covariances or its features: 32 MB."""
@@ -68,7 +68,7 @@ class OrderedRows:
 
     @property
     def given_weights_of_merged(self) -> Array:
-        """The given noise weights of merged rows that are one row, ``[G]``; 0 for the others."""
+        """The given noise weights of merged rows of a single row, ``[G]``; 0 for all others."""
         groups = self.merged.groups
         weights = np.bincount(groups, self.given_weights)
         return np.where(np.bincount(groups) == 1, weights, 0.0)
@@ -160,10 +160,10 @@ class OrderedRows:
         batch_size: int | None = None,
         progress: bool = False,
     ) -> NeighbourRows:
-        """The merged rows, or some of them, with their neighbours, a batch at a time.
+        """The merged rows, or a part of the merged rows, with their neighbours, in batches.
 
         :param number: The largest number of neighbours.
-        :param which: See :class:`.NeighbourRows`.
+        :param which: The numbers of the merged rows to read; None for all.
         :param row_entries: The number of entries in the features of a row.
         :param batch_size: The number of rows in a batch; by default so many that 32 MB hold them.
         """
@@ -176,12 +176,12 @@ class OrderedRows:
     def draw(
         self, number: int, seed: int, chances: Array | None = None, first: int = 0
     ) -> tuple[IntArray, Array]:
-        """Draw random merged rows: their numbers ``[B]``, and the shares of :class:`Sample`.
+        """Draw random merged rows: their numbers, and ``shares`` of :class:`Sample`, ``[B]`` each.
 
         :param number: The number B of rows; with ``chances`` it is the largest number.
         :param chances: The probability of each row to be drawn, ``[G]``, with sum one; None for a
             uniform sample.
-        :param first: The number of first rows, which are not drawn.
+        :param first: The number of rows at the beginning of the order that are not drawn.
         """
         size = len(self.merged.X)
         rng, number = np.random.default_rng(seed), min(number, size - first)
@@ -205,7 +205,7 @@ class OrderedRows:
 
 
 def _joined(weights: tuple[Array | None, Array | None], sizes: tuple[int, int]) -> Array | None:
-    """The weights of rows and further rows, ``sizes`` of each, joined; None if all are ones."""
+    """The joined weights of two sets of rows of these ``sizes``; None if all weights are one."""
     if all(part is None for part in weights):
         return None
     parts = zip(weights, sizes, strict=True)

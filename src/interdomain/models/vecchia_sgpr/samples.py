@@ -25,14 +25,14 @@ _NEAREST = 5
 """The number of nearest rows whose mean is compared with a row, to find rare rows."""
 
 _FAR_OFF = 1e3
-"""The distance from Y to the mean function, in deviations of Y, above which these are lost."""
+"""The distance from Y to the mean function, in deviations of Y, above which rounding hides Y."""
 
 _OWN = 1 / 3
-"""The largest share of nearest rows at a row's own place. Above it, too few other rows are left."""
+"""The largest share of nearest rows at a row's own place; a larger share gives a warning."""
 
 _THINNINGS = (1, 8, 64)
-"""The levels: rows are conditioned on the nearest of all rows, of an eighth, and of a 64th of the
-rows. Nearest rows alone say little about larger gaps between rows."""
+"""The thinnings: rows are conditioned on the nearest of all rows, of an eighth, and of a 64th of
+the rows. The nearest of all rows say little about larger gaps between rows."""
 
 _NEW_ROWS_LOOKED_AT = 2_000
 
@@ -60,8 +60,8 @@ def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
 
 
 def warn_of_rows(model: VecchiaSGPR) -> None:
-    """Warn of columns and targets that are far from the scales of untrained parameters. Warn of
-    rows most of whose nearest rows are at their own place."""
+    """Warn of columns and targets that are far from the scales of untrained parameters. Also warn
+    if more than a third of the nearest rows of a row are at its own place."""
     (X, Y), local = model.arrays, model.local
     local.warn(X)
     kernels = [] if model.all_parts == ("neighbours",) else [model.kernel]
@@ -80,7 +80,7 @@ def warn_of_rows(model: VecchiaSGPR) -> None:
     if number < len(search.points) and search.share_at_own_place(number) > _OWN:
         places = len(np.unique(search.points, axis=0))
         warn(
-            f"data: {len(X):,} rows are at {places:,} distinct places. Most of the {number} "
+            f"data: {len(X):,} rows are at {places:,} distinct places. Many of the {number} "
             "nearest rows of a row are at its own place, and say nothing of the function between "
             "places; pass merge='exact', or features (kernel and inducing_variable)."
         )
@@ -90,8 +90,8 @@ class Samples:
     """Samples of a model's rows with their neighbours and residuals.
 
     :param explained: A function that returns the values that features and mean explain at rows X.
-    :param predict_at: Rows ``[n, D]`` at which the model will predict. Rows that kernels are
-        compared on are then conditioned on rows as far away as the model's rows are from
+    :param predict_at: Rows ``[n, D]`` at which the model will predict. To compare kernels, rows are
+        then conditioned on rows that are as far away as the rows of the model are from
         ``predict_at``.
     :ivar mean_square: The mean square of the residuals of all rows.
     """
@@ -116,15 +116,15 @@ class Samples:
             self._new = model.local.points(some.astype(merged.X.dtype))
 
     def _new_chances(self, residuals: Array) -> Array | None:
-        """The probabilities to draw each merged row; None with Student-t noise, whose rare rows
-        have small weights, for a uniform sample."""
+        """The probability to draw each merged row, ``[G]``; None for a uniform sample, as under
+        Student-t noise, whose rare rows have small weights."""
         is_uniform = self._model.has_student_t_noise
         return None if is_uniform else chances_of_rows(self._model, residuals)
 
     @property
     def chances(self) -> Array | None:
-        """The probabilities for the present merged rows: see :func:`chances_of_rows`. A search may
-        change the merged rows."""
+        """The probability to draw each of the present merged rows: see :func:`chances_of_rows`. A
+        search may change the merged rows."""
         merged = self._model.ordered.merged
         if self._chances[0] is not merged:
             residuals = _residuals(self._model, self.explained)
@@ -163,8 +163,8 @@ class Samples:
         self, number: int, seed: int, neighbours: int, batch_size: int
     ) -> Iterator[tuple[Array, ...]]:
         """Draw random rows with the nearest of all other rows, before or after them in the order.
-        With ``predict_at``, these are as far away as the model's rows are from it. Batches have
-        equal sizes."""
+        With ``predict_at``, the neighbours are as far away as the rows of the model are from
+        ``predict_at``. Batches have equal sizes."""
         ordered = self._model.ordered
         rows, shares = ordered.draw(number, seed + 1, self.chances)
         order = np.random.default_rng(seed).permutation(len(rows))
@@ -199,7 +199,7 @@ class Samples:
         return ordered.sample(rows, shares, nearest)
 
     def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
-        """The nearest rows to each row, at least as far off as random new rows from all rows."""
+        """The nearest rows at least as far from each row as a random new row is from all rows."""
         assert self._new is not None
         near = search.nearest(self._new, 1)[:, 0]
         new = self._new / search.lengthscales
@@ -226,8 +226,8 @@ def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
     """The probability to draw each merged row into a sample, ``[G]``; None if all are equal.
 
     If rare rows hold much of the variation, a uniform sample may miss them. Half of a sample is
-    then uniform. The other half is proportional to squares that are concentrated: of the residuals,
-    and of their differences from the mean of the nearest rows.
+    then uniform. The other half is proportional to squares of residuals, and of their differences
+    from the mean of the nearest rows. Squares are used if few rows have most of their sum.
 
     :param residuals: The residuals of the merged rows, ``[G, P]``.
     """

@@ -17,7 +17,7 @@ _GROWTH = 1.5
 _ROWS_LOOKED_AT = 1_000
 
 _SLACK = 8
-"""The number of rows that are looked up at first, in excess of the expected number."""
+"""The number of rows that are looked up in excess of the expected number."""
 
 
 class Neighbours:
@@ -27,8 +27,8 @@ class Neighbours:
     nearest of all rows. Distances are Euclidean distances of coordinates in lengthscales. The
     neighbours are exact: SciPy's tree finds them.
 
-    :param coordinates: The coordinates of the rows, ``[N, d]``, in this order. A random order is
-        good: the early rows, whose neighbours are far, are then spread over all of space.
+    :param coordinates: The coordinates of the rows, ``[N, d]``, in the order of conditioning. In a
+        random order, the early rows, whose neighbours are far, are spread over all of space.
     :param lengthscales: The lengthscales, ``[]`` or ``[d]``.
     :raises ValueError: For coordinates whose distances are not finite.
     """
@@ -44,7 +44,8 @@ class Neighbours:
 
     @property
     def nearby(self) -> IntArray:
-        """The rows ``[N]``, with near rows next to each other: a batch then has few neighbours."""
+        """The numbers of the rows ``[N]`` in an order in which near rows follow each other: a batch
+        of consecutive rows then has few distinct neighbours."""
         order: IntArray = self._tree.indices
         return order
 
@@ -74,7 +75,7 @@ class Neighbours:
         return self._neighbours[1]
 
     def extended(self, coordinates: Array) -> Neighbours:
-        """The search with further rows after the present ones, whose neighbours stay."""
+        """The search with further rows after the present rows. Neighbours of present rows stay."""
         added_points = in_lengthscales(coordinates, self.lengthscales)
         whole = Neighbours(np.concatenate([self.points, added_points]), 1.0)
         whole.lengthscales = self.lengthscales
@@ -85,11 +86,11 @@ class Neighbours:
         return whole
 
     def before(self, rows: IntArray, number: int) -> IntArray:
-        """The nearest rows before each of some rows ``[n]``, in any order, ``[n, number]``; -1
+        """The nearest previous rows of each of the rows ``[n]``, unsorted, ``[n, number]``; -1
         stands for missing rows.
 
-        Rows of similar places in the order are looked up in one tree of all rows up to the last of
-        them. Rows from the tree that come later than the row are skipped.
+        Rows at similar positions in the order are looked up in one tree, which has all rows up to
+        the last of them. Rows from the tree that come later than the row are skipped.
         """
         nearest = np.full([len(rows), number], -1)
         early = rows <= number
@@ -108,7 +109,7 @@ class Neighbours:
         return nearest
 
     def among_first(self, count: int, rows: IntArray, number: int) -> IntArray:
-        """The nearest of the first ``count`` rows to each of some later rows ``[n]``,
+        """The nearest of the first ``count`` rows to each of the later ``rows`` ``[n]``,
         ``[n, number]``; -1 stands for missing rows."""
         nearest = np.full([len(rows), number], -1)
         number = min(number, count)
@@ -127,7 +128,7 @@ class Neighbours:
         return kept
 
     def beyond(self, distances: Array, rows: IntArray, number: int) -> IntArray:
-        """The nearest rows to each of some rows ``[n]`` that are at least a given distance away,
+        """The nearest rows that are at least a given distance away from each of the rows ``[n]``,
         ``[n, number]``; -1 stands for missing rows.
 
         :param distances: The distances ``[n]``, in lengthscales.

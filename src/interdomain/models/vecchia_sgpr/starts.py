@@ -15,14 +15,14 @@ from .local_kernel import LocalKernel
 from .search import Neighbours
 
 _NOISE_SHARES = (0.02, 0.3, 0.9)
-"""The noise variances of the starts, as shares of the variance that the features leave."""
+"""The noise variances of the starts, as shares of the variance of the residuals."""
 
 _LENGTHSCALES = (1.0, 0.3)
 """The lengthscales of the starts, in units of the distance of random rows."""
 
 _OF_NEAREST, _FEWER = 2.0, 0.1
-"""A shorter lengthscale, in units of the distance of the nearest rows. It is a start of its own if
-it is below the second number in units of the distance of random rows."""
+"""The shortest lengthscale of the starts, in units of the distance of the nearest rows. It is left
+out unless it is below the second number, in units of the distance of random rows."""
 
 _ROWS_LOOKED_AT = 500
 
@@ -54,7 +54,7 @@ def is_default(kernel: Kernel) -> bool:
 
 
 def starts(points: Array, number: int) -> Iterator[tuple[float, Array]]:
-    """Pairs of a share of noise and lengthscales ``[d]``, computed from the rows.
+    """The starts: pairs of the noise's share of the variance, and lengthscales ``[d]``.
 
     :param points: The coordinates of rows ``[N, d]``.
     :param number: The number of neighbours, whose distances give the shortest lengthscales.
@@ -77,7 +77,7 @@ def assign(
 ) -> None:
     """Assign start values to the trainable parameters.
 
-    :param total: The variance that features and mean leave.
+    :param total: The mean square of the residuals, which variance and noise share.
     """
     kernel = conditionals.local_kernel
     lengthscales = lengthscales / getattr(kernel, "middle", 1.0)

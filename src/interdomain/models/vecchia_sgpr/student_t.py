@@ -101,7 +101,7 @@ def scale_and_degrees(
 ) -> tuple[float, float]:
     """The s and nu that maximise :func:`profile`, by L-BFGS in their logarithms.
 
-    The step trains both, with the weights integrated out (Liu and Rubin 1994). Steps of s and nu at
+    The weights are at their optimum for each s and nu (Liu and Rubin 1994). Steps of s and nu at
     fixed weights have the same fixed point, and need many more passes.
 
     :param variance: The present s.

@@ -43,7 +43,7 @@ class VecchiaTrainer(RowsTrainer):
 
 @trainer_of.register(VecchiaSGPR)
 def trainer_of_neighbours(model: VecchiaSGPR, optimizer: Any) -> Trainer:
-    """The trainer of a VecchiaSGPR: in turns if it has neighbours, on sums otherwise."""
+    """The trainer of a VecchiaSGPR: in turns with neighbours; on sums over rows without."""
     has_neighbours = model.num_neighbours > 0
     return (VecchiaTrainer if has_neighbours else trainer_of_sums)(model, optimizer)
 
@@ -53,7 +53,7 @@ def fit_vecchia(
 ) -> FitResult:
     """Train features and neighbours in turns, and select the parts by their evidence.
 
-    :param parts: "features", "neighbours" or "both", to try no other parts; None for all.
+    :param parts: The only parts to try: "features", "neighbours" or "both"; None for all three.
     :param predict_at: See :class:`.Samples`.
     """
     names = model.all_parts
@@ -153,7 +153,7 @@ class _Tried:
 
 
 def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
-    """A model of the same rows with features alone, whose own noise includes what they leave."""
+    """A model of the same rows with features alone. Its own noise includes all residuals."""
     if model.has_student_t_noise:
         noise = Gaussian(float(np.mean(np.var(model.arrays[1], axis=0))) or 1.0)
     else:
@@ -178,7 +178,7 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
 
 
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
-    """Shares of the mean square of Y less its mean function, on a sample: see :class:`Parts`."""
+    """Shares of the mean square of Y minus its mean function, on a sample: see :class:`Parts`."""
     merged, by_mean = model.ordered.merged, Samples(model, model.mean_function)
     rows, shares = model.ordered.draw(_ROWS_OF_SHARES, seed, by_mean.chances)
     nearest = model.ordered.neighbours.before(rows, model.num_neighbours)

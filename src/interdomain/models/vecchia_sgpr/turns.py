@@ -20,9 +20,9 @@ from .reweighting import expected_squares, first_weights, train_noise, weights_o
 from .samples import Samples
 
 _FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 512
-"""Numbers of rows: two to train the local kernel, until neighbours have settled and then; one to
-raise the noise in the first turn; and the size of a batch for intervals. Rare rows that their
-nearest rows contradict determine how much noise there is."""
+"""Numbers of rows: to train the local kernel until neighbours settle; to train it after that and
+to fit intervals; to raise the noise in the first turn, which needs many rows, since few rows
+deviate from their nearest rows; and of a batch for intervals."""
 
 _MOST_ENTRIES = 2**24
 """The largest number of entries in the covariances of these rows."""
@@ -30,20 +30,20 @@ _MOST_ENTRIES = 2**24
 _STEPS, _STEPS_OF_INTERVALS, _MOST_SEARCHES = 12, 6, 4
 
 _SETTLED = 1.2
-"""Neighbours are searched again if the ratio of two lengthscales has changed by a larger factor."""
+"""The factor of a lengthscale ratio's change below which neighbours are not searched again."""
 
 _PASSES = 2
-"""The number of passes in a turn that weigh rows of Student-t noise."""
+"""The number of passes in a turn that update the weights of rows under Student-t noise."""
 
 _ENOUGH = 1e-3
-"""Nats a row: turns end if the evidence rises by less."""
+"""The rise of the evidence, in nats a row, below which turns end."""
 
 
 class Turns:
     """Turns that train a model until the evidence converges: the local kernel and the noise on
     samples of rows, then neighbours, a pass, and the features' parameters without data.
 
-    :param explained: A function of rows X: the values that features and mean explain at first.
+    :param explained: A function of rows X: the values of features and mean before the first turn.
     :param predict_at: See :class:`.Samples`.
     :ivar best: The highest log evidence so far.
     """
@@ -154,7 +154,7 @@ class Turns:
 
 
 def _at_most(most: int, neighbours: int) -> int:
-    """The number of rows, so few that covariances with their neighbours fit into memory."""
+    """The number ``most``, or the largest number whose covariances fit into memory."""
     return min(most, max(256, _MOST_ENTRIES // (neighbours + 1) ** 2))
 
 

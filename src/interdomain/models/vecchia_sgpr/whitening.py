@@ -102,7 +102,7 @@ class NeighbourRows:
         return self._X, self._Y, places, self._noise_weights
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NeighbourRows:
-        """This object: rows are never changed."""
+        """This object itself: rows are never changed."""
         return self
 
 
