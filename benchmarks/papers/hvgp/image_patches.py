@@ -51,8 +51,8 @@ PAPER = {
     "2xm": ("66.26 ± 1.11", "1.76 ± 0.17", "0.45"),
     "4xm": ("67.76 ± 0.05", "1.51 ± 0.01", "0.52"),
 }
-"""Accuracy in percent, NLPD and seconds of an iteration on GPUs (4 x M on four of them), on CIFAR-10
-with M = 1,000."""
+"""Accuracy in percent, NLPD and seconds of an iteration on GPUs (4 x M on four of them). The data
+are CIFAR-10, with M = 1,000."""
 DATA = ("mnist", "cifar10")
 NUM_IMAGES = {"mnist": 60_000, "cifar10": 5_000}
 STRIDE = {"mnist": 2, "cifar10": 3}
