@@ -255,7 +255,7 @@ def table_of(records: Records, paper: dict[str, list[str]]) -> str:
     return tabulated(
         rows,
         "model; M; training images = images ,; method; steps = steps ,; "
-        "paper: error % = their_error; error % = error .2f; paper: nlpp = their_nlpp; nlpp; "
+        "paper: error % = their_error; error % = error .2f; paper: NLPD = their_nlpp; NLPD = nlpp; "
         "s per step = seconds_per_step .2f; training s = train_seconds .0f",
     )
 

@@ -40,7 +40,7 @@ MODELS = ("M", "2M", "M+M", "2xM", "2xM (sum)")
 DATA = ("mnist", "cifar10")
 PAPER = {"M": (76.40, 1.03), "2M": (77.11, 1.00), "M+M": (77.48, 0.98), "2xM": (77.09, 1.00)}
 PAPER["2xM (sum)"] = PAPER["2xM"]
-"""Accuracy in percent and negative log-likelihood of two layers on CIFAR-10."""
+"""Accuracy in percent and NLPD of two layers on CIFAR-10."""
 
 CHANNELS, FIRST, SECOND, STRIDE = 10, (5, 5), (3, 3), 2
 BATCH_SIZE, EVALUATIONS, TEST_SAMPLES = 64, 2, 10
@@ -85,8 +85,8 @@ class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=fl
         return tabulated(
             rows,
             "data; model; protocol; M = num_inducing; CPU s per step = per_step .2f; "
-            "steps = steps .0f; accuracy = percent .2f; NLL = nll .3f; "
-            "paper's accuracy = their_accuracy; paper's NLL = their_nll; "
+            "steps = steps .0f; accuracy = percent .2f; NLPD = nll .3f; "
+            "paper's accuracy = their_accuracy; paper's NLPD = their_nll; "
             "accuracy by seconds = curve",
         )
 
@@ -113,7 +113,7 @@ def measured(**run: Any) -> dict[str, Any]:
 
 
 def errors(model: Any, rows: Any) -> dict[str, float]:
-    """Accuracy and negative log-likelihood of the test images."""
+    """Accuracy and NLPD of the test images."""
     predict = idm.predict_in_batches
     options: dict[str, Any] = {"batch_size": 100, "progress": False}
     probabilities, _ = predict(model, rows.X_test, method="predict_y", **options)

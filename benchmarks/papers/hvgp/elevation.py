@@ -1,4 +1,4 @@
-"""The earth's elevation: HVGP's Table 1 on a coarser grid (test RMSE and NLL, lower is better).
+"""The earth's elevation: HVGP's Table 1 on a coarser grid (test RMSE and NLPD, lower is better).
 
 540 x 1,080 elevations (20 arc minutes), standardised; 72% of them for training, 8% for validation
 (not used here), 20% for testing, drawn at random. Inputs are unit vectors in R^3; the kernel is
@@ -35,7 +35,7 @@ INITIAL_LENGTHSCALE = 0.15
 BATCH_SIZE = 1_000
 ROWS_FOR_CENTRES = 20_000  # training rows for k-means
 
-# Table 1 of the paper (Sun, Shi, Wilson, Grosse, ICML 2021): test RMSE, test NLL, hours.
+# Table 1 of the paper (Sun, Shi, Wilson, Grosse, ICML 2021): test RMSE, test NLPD, hours.
 # On 6,480,000 elevations (6 arc minutes), m = 1,000, 100,000 steps, one GPU (HVGP: four).
 PAPER = {
     "svgp_m": ("1k", 0.252, 0.040, 0.38),
@@ -91,14 +91,14 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
             rows.append({**one, "q": q, **dict(zip(names, PAPER[one["model"]], strict=True))})
         table = tabulated(
             rows,
-            "model; m = num_inducing; steps = steps ,; q by = q; RMSE = rmse .3f; NLL = nll .3f; "
+            "model; m = num_inducing; steps = steps ,; q by = q; RMSE = rmse .3f; NLPD = nll .3f; "
             "s per step = seconds_per_step .3f; training s = train_seconds .0f; "
-            "paper's size = size; paper's RMSE = their_rmse .3f; paper's NLL = their_nll .3f; "
+            "paper's size = size; paper's RMSE = their_rmse .3f; paper's NLPD = their_nll .3f; "
             "paper's hours = hours .2f",
         )
         _, rmse, nll, hours = PAPER["svgp_5m"]
         return (
-            "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
+            "Elevation: test RMSE and NLPD of standardised elevations. The paper's figures are for "
             "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
             f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
             + table

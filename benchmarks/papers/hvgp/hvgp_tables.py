@@ -128,9 +128,9 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows"
     return f"{title}\n\n" + tabulated(
         rows,
-        f"model; points; s per step = per_step .4f; NLL after {step} steps = then_0; "
-        f"RMSE then = then_1; bound of a row then = then_2; NLL after {after} s = by_time; "
-        "final NLL = last_0; final RMSE = last_1; final bound of a row = last_2; steps",
+        f"model; points; s per step = per_step .4f; NLPD after {step} steps = then_0; "
+        f"RMSE then = then_1; bound of a row then = then_2; NLPD after {after} s = by_time; "
+        "final NLPD = last_0; final RMSE = last_1; final bound of a row = last_2; steps",
     )
 
 

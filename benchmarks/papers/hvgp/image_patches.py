@@ -51,8 +51,8 @@ PAPER = {
     "2xm": ("66.26 ± 1.11", "1.76 ± 0.17", "0.45"),
     "4xm": ("67.76 ± 0.05", "1.51 ± 0.01", "0.52"),
 }
-"""Accuracy in percent, NLL and seconds of an iteration on GPUs (4 x M on four of them), on CIFAR-10
-with M = 1,000."""
+"""Accuracy in percent, NLPD and seconds of an iteration on GPUs (4 x M on four of them). The data
+are CIFAR-10, with M = 1,000."""
 DATA = ("mnist", "cifar10")
 NUM_IMAGES = {"mnist": 60_000, "cifar10": 5_000}
 STRIDE = {"mnist": 2, "cifar10": 3}
@@ -174,10 +174,10 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     title = f"{data}{kind}, {images:,} images, M = {num_inducing}; {count:,} test images"
     return f"{title}\n\n" + tabulated(
         rows,
-        "model; patches; paper: accuracy % = accuracy; paper: NLL = nll; "
+        "model; patches; paper: accuracy % = accuracy; paper: NLPD = nll; "
         f"paper: s per step = seconds; s per step = per_step .3f; error % after {then} = then_0; "
-        f"NLL then = then_1; bound then = then_2; error % after {seconds[-1]:.0f} s = last_0; "
-        "final NLL = last_1; final bound = last_2; steps",
+        f"NLPD then = then_1; bound then = then_2; error % after {seconds[-1]:.0f} s = last_0; "
+        "final NLPD = last_1; final bound = last_2; steps",
     )
 
 

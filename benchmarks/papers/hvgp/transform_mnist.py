@@ -240,7 +240,7 @@ def table_of_minibatches(records: Records) -> str:
     rows = [{**one, "size": size_of(one)} for one in figures(records) if "robust_max" in one]
     table = tabulated(
         rows,
-        "task; model; size; loss per image = loss .3f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "task; model; size; loss per image = loss .3f; accuracy = accuracy .4f; NLPD = nll .3f; "
         "CPU s per step = seconds_per_step .3f; steps",
     )
     return f"Minibatches, robust maximum\n\n{table}" if rows else ""
@@ -255,7 +255,7 @@ def table_of_optimal_q(records: Records) -> str:
     table = tabulated(
         rows,
         "model; size; iterations = iterations .0f; loss before = loss_before .3f; loss = loss .3f; "
-        "unexplained % = unexplained .2f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "unexplained % = unexplained .2f; accuracy = accuracy .4f; NLPD = nll .3f; "
         "CPU s = train_seconds .0f",
     )
     return f"Flips, one-hot labels, always the optimal q\n\n{table}" if rows else ""
