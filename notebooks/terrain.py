@@ -124,19 +124,19 @@ maps = {
     f"SVGP, {NUM_POINTS} points": stock.posterior().predict_f(X)[0],
     "error of the neighbours": squares(error),
 }
-figure, axes = plt.subplots(2, 2, figsize=(11, 9), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(8, 6.6), layout="constrained")
 for number, (ax, (title, values)) in enumerate(zip(axes.flat, maps.items(), strict=True)):
     if number < 3:
         values = grid.mean() + grid.std() * np.reshape(values, grid.shape)
         image = ax.imshow(values, cmap="terrain", vmin=-300, vmax=grid.max())  # no sea
     else:
         image = ax.imshow(values, cmap="magma", vmin=0, vmax=5)
-    ax.set_title(title, fontsize=24)
+    ax.set_title(title, fontsize=17)
     ax.set(xticks=[], yticks=[])
     if number % 2:
         bar = figure.colorbar(image, ax=axes[number // 2], shrink=0.9)
-        bar.set_label("metres", fontsize=20)
-        bar.ax.tick_params(labelsize=18)
+        bar.set_label("metres", fontsize=14)
+        bar.ax.tick_params(labelsize=13)
 plt.show()
 
 # %% [markdown]
