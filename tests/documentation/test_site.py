@@ -20,6 +20,7 @@ from tools.site import benchmark_pages, reference
 from tools.site.for_the_site import COPIES
 from tools.site.gallery import sources, title_and_summary
 from tools.site.measured import measured, pages, with_figures
+from tools.words import complaints
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -182,3 +183,13 @@ def test_short_runs_name_numbers_of_the_notebook(name: str) -> None:
     assert shortened(name, text) != text
     with pytest.raises(ValueError, match=next(iter(NUMBERS[name]))):
         shortened(name, "NUMBER_OF_ANOTHER = 3\n")
+
+
+def test_words(tmp_path: Path) -> None:
+    """`tools/words.py` finds the subject that is missing, forbidden words and long sentences."""
+    module, page = tmp_path / "module.py", tmp_path / "page.md"
+    module.write_text('def sums():\n    """Of rows, anew."""\n\n\nclass A:\n    """The sums."""\n')
+    page.write_text(f"A page.\n\n```\nanew\n```\n\nIt goes on with `rows`.\n\n{'word ' * 26}.\n")
+    assert [line for line, _ in complaints(module)] == [2, 2]
+    assert [line for line, _ in complaints(page)] == [7]
+    assert [line for line, _ in complaints(page, long=True)] == [7, 9]
