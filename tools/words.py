@@ -39,7 +39,8 @@ FORBIDDEN = re.compile(
     "|".join(rf"(?P<w{i}>\b({words})\b)" for i, words in enumerate(REPLACEMENTS)), re.IGNORECASE
 )
 LONGEST = 25
-NO_PROSE = re.compile(r"^```.*?^```|<!--.*?-->|^\|.*?$|^:::.*?$|^[$ ]{4,}.*?$", re.M | re.S)
+NO_PROSE = re.compile(r"^```.*?^```|<!--.*?-->", re.M | re.S)
+TABLE = re.compile(r"^\|.*$", re.M)
 ONE_WORD = re.compile(r"``.*?``|`[^`]*`|\$.*?\$|:\w+(:\w+)?:`[^`]*`|\[([^\]]*)\]\([^)]*\)", re.S)
 
 
@@ -66,7 +67,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def prose(text: str) -> str:
-    """A page without programs, comments and tables; the lines keep their numbers."""
+    """A page without programs and comments; the lines keep their numbers."""
     return NO_PROSE.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
@@ -86,7 +87,7 @@ def complaints(path: Path, *, long: bool = False) -> Iterator[tuple[int, str]]:
             remedy = list(REPLACEMENTS.values())[number]
             yield line + part.count("\n", 0, match.start()), f"{match[0]!r}: write {remedy}"
         if long:
-            yield from _long_sentences(line, part)
+            yield from _long_sentences(line, TABLE.sub("", part))
 
 
 def _long_sentences(line: int, part: str) -> Iterator[tuple[int, str]]:
@@ -100,11 +101,12 @@ def _long_sentences(line: int, part: str) -> Iterator[tuple[int, str]]:
 
 
 def files() -> list[Path]:
-    """The Python files and the pages that git knows, but for the licence's texts."""
+    """The Python files and the pages that git tracks, except this file."""
     listed = subprocess.run(
         ["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return [ROOT / name for name in listed.stdout.splitlines() if name != "tools/words.py"]
+    names = [name for name in listed.stdout.splitlines() if name != "tools/words.py"]
+    return [ROOT / name for name in names if (ROOT / name).exists()]
 
 
 def main(arguments: list[str]) -> int:
