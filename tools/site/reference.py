@@ -187,11 +187,10 @@ def summary(value: object) -> str:
     return re.split(r"(?<=[.:]) (?=[A-Z`])", paragraph)[0].removesuffix(":")
 
 
-def listing(title: str, introduction: str, entries: dict[str, str]) -> str:
-    """The reStructuredText of a page that lists others: their places and what they describe."""
-    places = [place.partition(" <")[2].removesuffix(">") or place for place in entries]
-    lines = [f"* :doc:`{place}`: {text}" for place, text in entries.items()]
-    toctree = [".. toctree::", "   :hidden:", "", *(f"   {place}" for place in places)]
+def listing(title: str, introduction: str, entries: dict[str, tuple[str, str]]) -> str:
+    """The reStructuredText of a page that lists pages: the title and a sentence for each place."""
+    lines = [f"* :doc:`{name} <{place}>`: {text}" for place, (name, text) in entries.items()]
+    toctree = [".. toctree::", "   :hidden:", "", *(f"   {place}" for place in entries)]
     parts = [title + "\n" + "=" * len(title), introduction, "\n".join(lines), "\n".join(toctree)]
     return "\n\n".join(parts) + "\n"
 
@@ -209,15 +208,15 @@ def write(folder: Path, docs: Path) -> None:
                 page(owner, name, pages, shown.get((owner, name)))
             )
         title = qualified(owner)
-        entries = {f"{name} <{name}>": summary(getattr(module(owner), name)) for name in names}
+        entries = {name: (name, summary(getattr(module(owner), name))) for name in names}
         described = f".. automodule:: {title}\n   :no-members:"
         (folder / owner / "index.rst").write_text(listing(title, described, entries))
-        listed[f"{title} <{owner}/index>"] = summary(module(owner))
+        listed[f"{owner}/index"] = title, summary(module(owner))
     others = {
-        "Limits </limits>": "What a model recovers from, and when it raises or warns.",
-        "Papers </papers>": "What was reproduced, and what was not.",
-        "Changes </changes>": "The versions, with a table of old and new names.",
-        "Contributing </contributing>": "How to set up, test and change the repository.",
+        "/limits": ("Limits", "What a model recovers from, and when it raises or warns."),
+        "/papers": ("Papers", "What was reproduced, and what was not."),
+        "/changes": ("Changes", "The versions, with a table of old and new names."),
+        "/contributing": ("Contributing", "How to set up, test and change the repository."),
     }
     introduction = "Every public name. Import the package by ``import interdomain as idm``."
     (folder / "index.rst").write_text(listing("Reference", introduction, listed | others))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +12,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
-from gpflow.posteriors import PrecomputedValue
+from gpflow.posteriors import PrecomputeCacheType, PrecomputedValue
 
 from .._arguments import Array
 from .blockwise import PosteriorOfAnyInputs
@@ -65,7 +66,24 @@ class TensorsPosterior(PosteriorOfAnyInputs):
 
 
 class WeightsPosterior(TensorsPosterior):
-    """A posterior of the weights of features; draws of the weights give random functions."""
+    """A posterior of the weights of features; draws of the weights give random functions.
+
+    :param sums: The sums over rows, with their ``features``.
+    :param latents: Function that returns the latent GPs of q.
+    """
+
+    def __init__(
+        self,
+        sums: Any,
+        latents: Callable[[], Any],
+        precompute_cache: PrecomputeCacheType | str | None,
+    ) -> None:
+        features = sums.features
+        super().__init__(
+            features.kernel, features.inducing_variable, mean_function=features.mean_function
+        )
+        self._features, self._sums, self._latents = features, sums, latents
+        self.fill_cache(precompute_cache)
 
     @abc.abstractmethod
     def draw_weights(self, rng: np.random.Generator, num_samples: int) -> Array:

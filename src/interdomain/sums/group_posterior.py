@@ -9,7 +9,6 @@ features' weights. Given these weights, intercepts have the slopes T and the var
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -37,36 +36,19 @@ class GroupPosterior(WeightsPosterior):
     The cache has the results of :meth:`.GroupCollapsed.posterior`, for each latent GP or for all.
     Two more entries are for features that leave out a part of their kernel: the prior variance that
     intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the other features.
-
-    :param sums: The sums of the features.
-    :param latents: Function that returns the :data:`.Latents` of q.
     """
-
-    def __init__(
-        self,
-        sums: Any,
-        latents: Callable[[], Latents],
-        precompute_cache: PrecomputeCacheType | str | None,
-    ) -> None:
-        features = sums.features
-        super().__init__(
-            features.kernel, features.inducing_variable, mean_function=features.mean_function
-        )
-        self._features, self._groups, self._latents = features, sums.groups, latents
-        self._first_incomplete, self._others_incomplete = np.split(
-            features.incomplete[self._groups.order], [self._groups.num_first]
-        )
-        self.fill_cache(precompute_cache)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
         latents: Any = self._latents()
         means, *parts = zip(*(part.posterior(noise) for part, noise in latents), strict=True)
-        first, others = self._groups.Kuu()
-        explained = tf.where(np.any(self._first_incomplete), 1 / first, 0.0)
-        whitening = tf.zeros([0, len(self._others_incomplete)], tf.float64)
-        if np.any(self._others_incomplete):
-            inverse = others.root().solve(tf.eye(len(self._others_incomplete), dtype=tf.float64))
-            whitening = tf.boolean_mask(inverse, self._others_incomplete)
+        first, others = self._sums.groups.Kuu()
+        incomplete = self._features.incomplete[self._sums.groups.order]
+        first_mask, others_mask = np.split(incomplete, [self._sums.groups.num_first])
+        explained = tf.where(np.any(first_mask), 1 / first, 0.0)
+        whitening = tf.zeros([0, len(others_mask)], tf.float64)
+        if np.any(others_mask):
+            inverse = others.root().solve(tf.eye(len(others_mask), dtype=tf.float64))
+            whitening = tf.boolean_mask(inverse, others_mask)
         return tf.concat(means, axis=1), *map(tf.stack, parts), explained, whitening
 
     def conditional(
@@ -78,8 +60,8 @@ class GroupPosterior(WeightsPosterior):
     ) -> MeanAndVariance:
         means, roots, slopes, variances, explained, whitening = tensors
         rows = Rows(Xnew, [LatentGPs(self.kernel, (self.X_data,))])
-        first, size = self._groups.first(rows.flat), self._groups.num_first
-        others = self._groups.rest(rows.flat, in_domain=False)
+        first, size = self._sums.groups.first(rows.flat), self._sums.groups.num_first
+        others = self._sums.groups.rest(rows.flat, in_domain=False)
         mean = tf.gather(means[:size], first) + tf.matmul(others, means[size:])
         halves = [
             tf.matmul(others - tf.gather(slope, first), root)
@@ -136,7 +118,7 @@ class GroupPosterior(WeightsPosterior):
                 "features)."
             )
         means, roots, slopes, variances, *_ = (np.asarray(part) for part in self.tensors())
-        size, (count, latents) = self._groups.num_first, means.shape
+        size, (count, latents) = self._sums.groups.num_first, means.shape
         drawn = np.empty([num_samples, count, latents])
         for latent in range(latents):
             root, slope, variance = (
@@ -146,7 +128,7 @@ class GroupPosterior(WeightsPosterior):
             others = root @ others
             first = np.sqrt(variance)[:, None] * first - slope @ others
             parts = means[:, [latent]] + np.concatenate([first, others])
-            drawn[:, self._groups.order, latent] = parts.T
+            drawn[:, self._sums.groups.order, latent] = parts.T
         return drawn
 
     def weighted_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> Any:

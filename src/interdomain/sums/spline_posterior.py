@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -12,14 +11,12 @@ from gpflow.base import MeanAndVariance
 from gpflow.conditionals.util import expand_independent_outputs
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
-from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array
 from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
 from ..core.pairs import structure_of
 from ..posteriors.weights import WeightsPosterior
-from .protocol import Latents
 
 
 class SplinePosterior(WeightsPosterior):
@@ -28,25 +25,9 @@ class SplinePosterior(WeightsPosterior):
     With the weights w and their precision P, the mean is ``phi^T E[w]`` and the variance is
     ``k + phi^T (P^{-1} - Kuu^{-1}) phi``. Only entries of the inverses where P is nonzero are
     needed. For features that represent their whole kernel, the terms k and Kuu cancel.
-
-    :param sums: The sums of the features.
-    :param latents: Function that returns the :data:`.Latents` of q.
     """
 
-    def __init__(
-        self,
-        sums: Any,
-        latents: Callable[[], Latents],
-        precompute_cache: PrecomputeCacheType | str | None,
-    ) -> None:
-        features = sums.features
-        super().__init__(
-            features.kernel, features.inducing_variable, mean_function=features.mean_function
-        )
-        self._features, self._splines = features, sums.splines
-        self._sums, self._latents = sums, latents
-        self._last_q: Any | None = None
-        self.fill_cache(precompute_cache)
+    _last_q: Any | None = None
 
     def _q(self) -> Any:
         """The current posterior of the weights."""
@@ -77,17 +58,17 @@ class SplinePosterior(WeightsPosterior):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        X = self._splines.grid.in_box(tf.convert_to_tensor(Xnew))
-        numbers, values = self._splines.grid(X)
-        others = self._splines.others(X)
-        size, dtype = self._splines.grid.size, gpflow.default_float()
+        X = self._sums.splines.grid.in_box(tf.convert_to_tensor(Xnew))
+        numbers, values = self._sums.splines.grid(X)
+        others = self._sums.splines.others(X)
+        size, dtype = self._sums.splines.grid.size, gpflow.default_float()
         means, stencils, borders, corners = tensors
         mean = tf.einsum("nq,nqp->np", values, tf.gather(means[:size], numbers))
         mean += tf.matmul(others, means[size:])
         if full_cov:
             variance = self._covariances(self._last_q or self._q(), X)
         else:
-            variance = self._splines.grid.quadratic(stencils, X)
+            variance = self._sums.splines.grid.quadratic(stencils, X)
             if others.shape[1]:
                 products = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
                 products = 2 * products + tf.matmul(others, corners)
@@ -106,7 +87,7 @@ class SplinePosterior(WeightsPosterior):
 
     def _covariances(self, q: Any, X: tf.Tensor) -> tf.Tensor:
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
-        features = tf.ensure_shape(self._splines.dense(X), [None, X.shape[0]])
+        features = tf.ensure_shape(self._sums.splines.dense(X), [None, X.shape[0]])
         covariances = q.covariances(features)
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
         prior = [tf.cast(part(X), tf.float64) for u, part in pairs if not is_complete(u, part)]
