@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import (
     covariances,
     diagnostics,
+    functionals,
     inducing_variables,
     kernels,
     linalg,
@@ -59,6 +60,7 @@ __all__ = [
     "diagnostics",
     "estimators",
     "fit",
+    "functionals",
     "inducing_variables",
     "kernels",
     "linalg",

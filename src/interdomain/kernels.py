@@ -7,10 +7,12 @@ functions that transformations of the inputs do not change; :class:`HarmonicKern
 that is invariant. :class:`HarmonizableMixture` has frequencies that vary with place, and
 :class:`SpectralMixture` the same frequencies everywhere. :class:`TwoScales` has two lengthscales.
 :class:`SetKernel` is the base class of kernels that sum over points (patches, orbits).
-:class:`FiniteRank` is the part of a kernel that a set of features explains.
+:class:`FiniteRank` is the part of a kernel that a set of features explains. :class:`Functional` is
+the kernel of rows that are linear functionals of f.
 """
 
 from .core.finite_rank import FiniteRank
+from .core.functional_kernel import Functional
 from .core.set_kernel import SetKernel
 from .core.two_scales import TwoScales
 from .families.harmonic.decomposition import HarmonicKernel
@@ -43,6 +45,7 @@ __all__ = [
     "Convolutional",
     "FiniteRank",
     "FreeSpectrum",
+    "Functional",
     "GlobeMatern12",
     "GlobeMatern32",
     "GlobeMatern52",

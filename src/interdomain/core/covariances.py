@@ -16,6 +16,7 @@ from gpflow.utilities import Dispatcher
 from .._tracing import unconverted
 from .family import InterDomainInducingVariables, with_jitter
 from .finite_rank import FiniteRank, check_kernel
+from .functional_kernel import ActedFeatures, Functional
 from .pairs import base_kernel
 
 Kvu = Dispatcher("Kvu")
@@ -63,6 +64,26 @@ def Kuu_of_family(
     return inducing_variable.dense_Kuu(kernel, jitter)
 
 
+@Kuf.register(InterDomainInducingVariables, Functional, object)
+@Kuf.register(InducingPoints, Functional, object)
+@unconverted
+def Kuf_functional(
+    inducing_variable: InducingVariables, kernel: Functional, Xnew: TensorType
+) -> tf.Tensor:
+    """The functionals of rows, applied to the features of the prior."""
+    return ActedFeatures(inducing_variable).Kuf(kernel, Xnew)
+
+
+@Kuu.register(InterDomainInducingVariables, Functional)
+@Kuu.register(InducingPoints, Functional)
+@unconverted
+def Kuu_functional(
+    inducing_variable: InducingVariables, kernel: Functional, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """Kuu of the prior."""
+    return Kuu(inducing_variable, kernel.prior, jitter=jitter)
+
+
 @Kuu.register(InducingPoints, FiniteRank)
 @unconverted
 def Kuu_finite_rank_points(
@@ -92,6 +113,17 @@ def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel
         f"iv_v, iv_u: there is no covariance between {type(iv_v).__name__} and "
         f"{type(iv_u).__name__} under {type(kernel).__name__}; use InducingPoints for one of them."
     )
+
+
+@Kvu.register(InducingPoints, InducingPoints, Functional)
+@Kvu.register(InducingPoints, InterDomainInducingVariables, Functional)
+@Kvu.register(InterDomainInducingVariables, InducingPoints, Functional)
+@Kvu.register(InterDomainInducingVariables, InterDomainInducingVariables, Functional)
+def Kvu_functional(
+    iv_v: InducingVariables, iv_u: InducingVariables, kernel: Functional
+) -> tf.Tensor:
+    """Kvu of the prior: inducing variables belong to f, whatever the rows are."""
+    return Kvu(iv_v, iv_u, kernel.prior)
 
 
 @Kvu.register(InducingPoints, InducingPoints, Kernel)

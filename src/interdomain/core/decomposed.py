@@ -56,9 +56,10 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
 
 
 def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum; an empty sequence for any other kernel."""
+    """The parts of a kernel that is a sum, or acts on a sum; an empty sequence for any other
+    kernel."""
     is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
+    parts: Sequence[Kernel] = kernel.kernels if is_sum else getattr(kernel, "summands", ())
     return parts
 
 
@@ -94,7 +95,8 @@ def summed_pairs(
 ) -> list[tuple[InducingVariables | None, Kernel]]:
     """All summands of a kernel, each with its block or None. A pair that is not a sum with blocks
     for its summands is one pair."""
-    if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
+    is_sum = type(getattr(kernel, "prior", kernel)) is Sum
+    if not is_sum or not isinstance(inducing_variable, DecomposedInducingVariables):
         return [(inducing_variable, kernel)]
-    pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+    pairs = zip(inducing_variable.inducing_variables, summands(kernel), strict=True)
     return [flat for pair in pairs for flat in summed_pairs(*pair)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -15,6 +15,7 @@ from gpflow.kernels import Kernel
 from .._arguments import Array, BoolArray, finite_array, refusal, short
 from ..linalg.box_ends import slack_of
 from .columns import select_columns
+from .functional_rows import FunctionalRows
 from .pairs import boxed_parts
 
 
@@ -36,7 +37,8 @@ class Box(NamedTuple):
     """The domain of one block, in columns of X.
 
     :ivar kind: The class of the inducing variable.
-    :ivar columns: The columns of the box, ``[D]``; for the other attributes see :class:`.Domain`.
+    :ivar columns: The columns of the box, ``[D]``; for other attributes see :class:`.Domain`.
+    :ivar rows: The functionals of rows, whose inputs have the columns; None if rows are values.
     """
 
     kind: type
@@ -45,10 +47,24 @@ class Box(NamedTuple):
     upper: Array
     repeats: bool
     remedy: str
+    continues: bool
+    rows: FunctionalRows | None
+
+    def places(self, X: Array) -> list[tuple[Any, Array]]:
+        """The places that must be inside, in columns of the box, each with the rows that need
+        them."""
+        if self.rows is None:
+            return [(slice(None), X[:, self.columns])]
+        needed = self.rows.needed(X, centres=self.continues)
+        return [(rows, places[:, self.columns]) for rows, places in needed]
 
     def outside(self, X: Array) -> BoolArray:
         """Whether each row is outside, ``[N]``; NaN and rounding errors do not count."""
-        return np.asarray(np.any(self.beyond(X[:, self.columns]), axis=1))
+        outside = np.zeros(len(X), np.bool_)
+        for rows, places in self.places(X):
+            is_beyond = np.any(self.beyond(places), axis=1)
+            outside[rows] |= is_beyond if len(is_beyond) == len(outside[rows]) else is_beyond.any()
+        return outside
 
     def beyond(self, seen: Array) -> BoolArray:
         """Whether each number of the columns ``[..., D]`` is outside by more than rounding."""
@@ -70,7 +86,9 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
     :raises ValueError: If there is not one block per summand of a sum, or one inducing variable per
         factor of a product; if a domain and its kernel differ in the number of columns.
     """
-    boxes = []
+    boxes, functionals = [], getattr(kernel, "rows", None)
+    if functionals is not None:
+        num_columns = len(functionals.seen_inputs(num_columns))
     for block, part in boxed_parts(inducing_variable, kernel):
         domain = block.domain(part)
         if domain is None:
@@ -82,7 +100,7 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
             remedy = "select them with the kernel's active_dims, or pass a sum of kernels"
             rule = f"have as many columns as {type(block).__name__} is made for, {len(lower)}"
             raise refusal("X", rule, f"{len(columns)} that {type(part).__name__} sees", remedy)
-        boxes.append(Box(type(block), columns, lower, upper, domain.repeats, domain.remedy))
+        boxes.append(Box(type(block), columns, lower, upper, *domain[2:], functionals))
     return boxes
 
 
@@ -103,8 +121,9 @@ def complaint(
     """
     messages: dict[str, str] = {}  # without repetition: latent GPs may have the same message
     for box in boxes:
+        places = np.concatenate([part for _, part in box.places(X)])
         # fmin and fmax ignore NaN.
-        low, high = (extreme.reduce(X[:, box.columns], axis=0) for extreme in (np.fmin, np.fmax))
+        low, high = (extreme.reduce(places, axis=0) for extreme in (np.fmin, np.fmax))
         ends = zip(box.columns, low, high, box.beyond(low) | box.beyond(high), strict=True)
         ranges = [f"column {k} goes from {a:.10g} to {b:.10g}" for k, a, b, out in ends if out]
         if ranges:

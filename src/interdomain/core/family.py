@@ -22,6 +22,7 @@ from .diagonals import DiagonalTerm
 
 if TYPE_CHECKING:
     from .dictionaries import Dictionary
+    from .functionals import LinearFunctional, Places
     from .structures import FeatureStructure
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
@@ -35,12 +36,15 @@ class Domain(NamedTuple):
     :ivar repeats: Whether the prior repeats outside. No model should then be trained on rows
         outside.
     :ivar remedy: What to do about rows outside, for messages.
+    :ivar continues: Whether f continues outside, as past a pole. Means and slopes of rows inside
+        are then defined.
     """
 
     lower: Array
     upper: Array
     repeats: bool = False
     remedy: str = "build the features with a wider one"
+    continues: bool = False
 
 
 class FeatureSums(NamedTuple):
@@ -138,6 +142,16 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         """Kuf at rows that are inside the :meth:`domain`, ``[M, N]``. Override it to skip checks
         and computations that only rows outside require."""
         return self.Kuf(kernel, X)
+
+    def acted_Kuf(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The covariances of u and a functional of f at places, ``[M, n]``, in closed form; None,
+        the default, to apply the functional to :meth:`Kuf` by quadrature or differentiation.
+
+        :param functional: One that is no sum, and no :class:`interdomain.functionals.Value`.
+        """
+        return None
 
     def sums(
         self, kernel: Any, X: TensorType, weights: TensorType | None, targets: TensorType

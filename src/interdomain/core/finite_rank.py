@@ -9,7 +9,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, MultioutputKernel, Sum
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
-from .._arguments import IntArray, instance
+from .._arguments import IntArray, instance, refusal
 from .columns import WholeRows, kernel_method, scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
@@ -61,6 +61,9 @@ class FiniteRank(WholeRows):
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
+        if hasattr(kernel, "acting_family"):
+            remedy = "pass Functional(FiniteRank(kernel, inducing_variable), functionals)"
+            raise refusal("kernel", "be the kernel of f", type(kernel).__name__, remedy)
         is_sum = isinstance(kernel, (Sum, DecomposedKernel))
         has_blocks = isinstance(inducing_variable, DecomposedInducingVariables)
         fits_sum = not has_blocks and isinstance(kernel, getattr(inducing_variable, "kernels", ()))
@@ -173,6 +176,8 @@ def base_of(kernel: Kernel) -> Kernel:
 def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
     """Whether the inducing variable has all features of a finite-rank kernel; for a sum, whether
     each block has all features of its summand. Then ``Kff = Kfu Kuu^{-1} Kuf``."""
+    if hasattr(kernel, "acting_family"):  # functionals of a prior
+        return is_complete(inducing_variable, kernel.prior)
     if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
         blocks = inducing_variable.inducing_variables
         return len(blocks) == len(kernel.kernels) and all(map(is_complete, blocks, kernel.kernels))

@@ -68,6 +68,8 @@ def as_family(
 ) -> tuple[InterDomainInducingVariables, Kernel]:
     """The inducing variable as a family, and the kernel with which to call its methods."""
     kernel = base_kernel(inducing_variable, kernel)
+    if hasattr(kernel, "acting_family"):
+        return kernel.acting_family(inducing_variable), kernel
     is_family = isinstance(inducing_variable, InterDomainInducingVariables)
     if is_family and isinstance(kernel, inducing_variable.kernels):
         return inducing_variable, kernel

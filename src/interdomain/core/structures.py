@@ -57,6 +57,15 @@ class FeatureStructure(abc.ABC):
         """The number of values in memory for the sums and a posterior; by default, dense ones."""
         return dense_entries(self.size)
 
+    def acted(self, inducing_variable: InducingVariables, kernel: Any) -> FeatureStructure | None:
+        """The structure of the features on which the functionals of rows act; None, the default,
+        if these features have no structure.
+
+        :param inducing_variable: The inducing variable that has this structure.
+        :param kernel: The :class:`interdomain.kernels.Functional` kernel.
+        """
+        return None
+
     def in_sum(
         self, blocks: Sequence[tuple[InducingVariables, Kernel]], number: int
     ) -> FeatureStructure | None:

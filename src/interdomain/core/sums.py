@@ -13,10 +13,12 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
+from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
 from .family import Block, BlockBatch
+from .functionals import LinearFunctional, Places
 from .pairs import Kuu_operator, StackedBlocks, block_batches, structure_of
 from .structures import FeatureStructure
 
@@ -76,6 +78,11 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.concat(features, axis=0)
+
+    def acted_Kuf(self, kernel: Any, functional: LinearFunctional, places: Places) -> tf.Tensor:
+        """The functional of each block's features."""
+        pairs = self.pairs(kernel)
+        return self._combined([acted_features(*pair, functional, places) for pair in pairs])
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
         """The structure of the sum, from the largest block whose structure a sum can keep."""

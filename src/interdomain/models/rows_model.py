@@ -24,6 +24,7 @@ from .._arguments import Array, check_size, instance
 from .._targets import takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
+from ..core.functional_rows import acted_mean
 from ..core.inputs import check_inputs, validate_inducing_variable
 from ..core.pairs import structure_of
 from ..core.parameters import single_output
@@ -91,6 +92,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             mean_function = Zero(number)
         remedy = "pass one of gpflow.mean_functions"
         instance("mean_function", mean_function, Callable, "a function of X", remedy)
+        mean_function = acted_mean(mean_function, kernel)
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
         self.inducing_variable = inducing_variable
         self._built_features: Features | None = None

@@ -20,6 +20,7 @@ from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
+from ..core.functional_rows import ActedMean, columns_of_mean
 from ..core.pairs import Kuf_in_domain, structure_of
 from .dense import DenseSums
 from .protocol import Sums
@@ -103,15 +104,17 @@ class Features:
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Targets ``t = (y, h)`` of n rows times their weights, ``[n, P + H]``, and the sums that
         depend on no feature, by the names of :meth:`.Sums.in_graph`; in float64. The last column
-        of h is one, so the last column of the first result has the weights."""
+        of h is one, so the last column of the first result has the weights, unless the rows are
+        functionals."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         targets = weighted = tf.cast(targets, tf.float64)
         terms, more = tf.cast(self.terms_of(X), tf.float64), dict[str, tf.Tensor]()
         for factors in weights:
             weighted, terms = targets * factors, terms * tf.linalg.matrix_transpose(factors)
             more["log_weights"] = tf.reduce_sum(tf.math.log(factors))
-        squares = tf.matmul(targets, weighted, transpose_a=True)
-        return weighted, {"targets": squares, "diagonal": tf.reduce_sum(terms, axis=1), **more}
+        more["targets"] = tf.matmul(targets, weighted, transpose_a=True)
+        more["diagonal"] = tf.reduce_sum(terms, axis=1)
+        return weighted, more
 
     def reference(self, X: Array, Y: Array) -> Array:
         """The level that sums subtract from Y, ``[P]``: the mean of Y (less a mean function without
@@ -208,21 +211,28 @@ class MeanColumns:
     """
 
     def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
-        self._mean, self._num_outputs = mean_function, num_outputs
-        kind, known = type(mean_function), {Zero: "constant", Constant: "constant"}
+        is_acted, self._function = isinstance(mean_function, ActedMean), mean_function
+        self._rows = mean_function.rows if is_acted else None
+        self._mean = mean_function.mean_function if is_acted else mean_function
+        self._num_outputs = num_outputs
+        kind, known = type(self._mean), {Zero: "constant", Constant: "constant"}
         self.kind = (known | {Linear: "linear"}).get(kind, kind.__name__)
         self.residual = kind not in (Zero, Constant, Linear)
 
     def num_columns(self, input_dim: int) -> int:
         """The number H of columns, for X with ``input_dim``."""
+        if self._rows is not None:
+            input_dim = len(self._rows.seen_inputs(input_dim))
         return input_dim + 1 if self.kind == "linear" else 1
 
     def rest(self, X: tf.Tensor) -> tf.Tensor:
         """The part of the mean at rows X ``[N, D]`` that has no columns, ``[N, P]`` or zero."""
-        return self._mean(X) if self.residual else tf.zeros([], X.dtype)
+        return self._function(X) if self.residual else tf.zeros([], X.dtype)
 
     def columns(self, X: tf.Tensor) -> tf.Tensor:
         """The columns at rows X ``[N, D]``, ``[N, H]``."""
+        if self._rows is not None:
+            return columns_of_mean(self._rows, X, linear=self.kind == "linear")
         ones = tf.ones_like(X[:, :1])
         return tf.concat([X, ones], axis=1) if self.kind == "linear" else ones
 

@@ -140,7 +140,7 @@ class Sums(abc.ABC):
         """
         features, size = self.features, self.features.num_inducing
         targets, sums = features.target_sums(X, Y, *more)
-        weights = targets[:, -1:] if more else None
+        weights = more[0] if more else None
         gram, products = feature_sums(
             features.inducing_variable, features.kernel, X, weights, targets
         )

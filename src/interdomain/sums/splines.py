@@ -217,9 +217,10 @@ class SplineSums(Sums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        weighted, sums = self.features.target_sums(rows, Y, *more)
-        targets, none = weighted.numpy(), np.zeros([len(X), 0])
-        (gram,), products = self.splines.products(rows, targets[:, -1:], none, targets)
+        targets, sums = self.features.target_sums(rows, Y, *more)
+        weights = more[0] if more else np.ones([len(X), 1])
+        parts = weights, np.zeros([len(X), 0]), targets.numpy()
+        (gram,), products = self.splines.products(rows, *parts)
         return {"gram": gram, "products": products, **sums}
 
     def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from .._arguments import Array, IntArray
 from .._tracing import compiled, numpy_function
 from ..core.family import Block
+from ..core.functional_rows import ActedMean
 from ..core.pairs import structure_of
 from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
@@ -93,13 +94,22 @@ class WaveSums(DenseSums):
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
         targets, sums = self.features.target_sums(rows, Y, *more)
-        return {"tables": self.tables.table(X, targets.numpy()), **sums}
+        weights = more[0] if more else np.ones([len(X), 1])
+        strengths = [targets] if self._has_ones else [targets, weights]
+        return {"tables": self.tables.table(X, tf.concat(strengths, axis=1).numpy()), **sums}
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
         others = dict(added)
         tables: Any = others.pop("tables")  # the last one is that of the weights
-        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
+        targets = tables if self._has_ones else tables[:-1]
+        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(targets)}
         return sums | others
+
+    @property
+    def _has_ones(self) -> bool:
+        """Whether the last column of the mean function is one, so that its table is that of the
+        weights. The functionals of rows may map the constant one to other numbers."""
+        return not isinstance(self.features.mean_function, ActedMean)
 
     rows = Sums.rows
 
@@ -109,7 +119,8 @@ class WaveSums(DenseSums):
         latents = len(precisions)
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
         weighted = precisions[:, None] * columns.T
-        strengths = np.concatenate([*weighted, shifts])
+        ones = [] if self._has_ones else [np.ones_like(precisions[0])]
+        strengths = np.concatenate([*(precisions[:, None] * [*columns.T, *ones]), shifts])
         tables = self.tables.table(rows.numpy(), strengths.T)
         latent_tables = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
         others = (weighted @ columns).reshape(latents, -1), shifts @ columns
@@ -127,8 +138,8 @@ class WaveSums(DenseSums):
         """The products of features and columns of the mean function of a latent GP, ``[K, K]``."""
         size = self.features.num_stacked - self.features.num_inducing
         first, corner = vector[: -(size**2)], vector[-(size**2) :].real
-        tables = first.reshape(size, *self.tables.shape)
-        gram, border = self.tables.gram(tables[-1]), self.tables.products(tables)
+        tables = first.reshape(-1, *self.tables.shape)
+        gram, border = self.tables.gram(tables[-1]), self.tables.products(tables[:size])
         return np.block([[gram, border], [border.T, corner.reshape(size, size)]])
 
     def _shifts(self, vector: Tables) -> Array:

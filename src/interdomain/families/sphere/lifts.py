@@ -104,7 +104,8 @@ class Degrees(Lift):
     def domain(self) -> Domain | None:
         """The latitudes from pole to pole, with any longitude."""
         ends = np.array([90.0, np.inf])
-        return Domain(-ends, ends, True, "pass latitude and longitude in degrees, in this order")
+        remedy = "pass latitude and longitude in degrees, in this order"
+        return Domain(-ends, ends, True, remedy, continues=True)
 
 
 LIFTS = {"euclidean": Euclidean(), "unit_vectors": UnitVectors(), "degrees": Degrees()}

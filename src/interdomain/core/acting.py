@@ -1,0 +1,57 @@
+"""The features of rows under one linear functional, for any inducing variable and kernel."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from .family import InterDomainInducingVariables
+from .functionals import LinearFunctional, Places, Value
+from .pairs import as_family
+
+_SEVERAL = 1_000
+"""The number of features that is assumed if it is not known before the graph runs."""
+
+
+def acted_features(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    functional: LinearFunctional,
+    places: Places,
+    *,
+    in_domain: bool = False,
+) -> tf.Tensor:
+    """The functional of the features, ``cov(u, L f)``, at places, ``[M, n]``.
+
+    :param in_domain: Whether the places are known to be in the features' domains.
+    """
+    family, base = as_family(inducing_variable, kernel)
+    parts = [
+        weight * _acted(family, base, part, places, in_domain=in_domain)
+        for weight, part in functional.terms
+    ]
+    return parts[0] if len(parts) == 1 else tf.add_n(parts)
+
+
+def _acted(
+    family: InterDomainInducingVariables,
+    kernel: Kernel,
+    functional: LinearFunctional,
+    places: Places,
+    *,
+    in_domain: bool,
+) -> tf.Tensor:
+    covariances = family.Kuf_in_domain if in_domain else family.Kuf
+    if isinstance(functional, Value):
+        return covariances(kernel, places.inputs)
+    closed = family.acted_Kuf(kernel, functional, places)
+    if closed is not None:
+        return closed
+    size = family.num_inducing
+    size = size if isinstance(size, int) else int(tf.get_static_value(size) or _SEVERAL)
+
+    def features(inputs: tf.Tensor) -> tf.Tensor:
+        return tf.linalg.matrix_transpose(covariances(kernel, inputs))
+
+    return tf.linalg.matrix_transpose(functional.act(features, places, size))

@@ -1,0 +1,297 @@
+"""Linear functionals that average f: over boxes, Gaussian blurs, and regions of weighted points."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from scipy.special import roots_hermite, roots_legendre
+
+from .._arguments import Array, BoolArray, IntArray, finite_array, integer, refusal, short
+from ..linalg.chunks import map_rows
+from .functionals import Function, LinearFunctional, Places, Value
+
+_POINTS = 16
+"""The default number of quadrature points in a column, for features without a closed form."""
+
+_ENTRIES = 2**23
+"""The count of numbers that are averaged at a time."""
+
+
+class Average(LinearFunctional, abc.ABC):
+    """An average of f over weighted points around the row, the same points for all rows up to a
+    scale in each column.
+
+    :param num_points: The number of quadrature points in each averaged column, for features and
+        kernels without a closed form.
+    """
+
+    def __init__(self, num_points: int) -> None:
+        self.num_points = integer("num_points", num_points, at_least=1)
+
+    @abc.abstractmethod
+    def scales(self, places: Places) -> tf.Tensor:
+        """The widths of the average in each input, ``[n, D]`` or ``[1, D]``."""
+
+    @abc.abstractmethod
+    def is_averaged(self, num_inputs: int) -> BoolArray:
+        """Whether the average moves along each input, ``[D]``."""
+
+    @abc.abstractmethod
+    def _rule(self) -> tuple[Array, Array]:
+        """Quadrature nodes for a scale of one, and weights that sum to one, ``[num_points]``."""
+
+    def points(self, places: Places) -> tuple[tf.Tensor, Array]:
+        """The points that are averaged, ``[n, Q, D]``, and their weights, ``[Q]``."""
+        num_inputs = int(places.inputs.shape[1])
+        nodes, weights = self._rule()
+        alone = np.zeros(1), np.ones(1)
+        rules = [(nodes, weights) if moves else alone for moves in self.is_averaged(num_inputs)]
+        steps = np.array(list(itertools.product(*(rule[0] for rule in rules))))
+        products = np.prod(list(itertools.product(*(rule[1] for rule in rules))), axis=1)
+        offsets = self.scales(places)[:, None] * tf.constant(steps, places.inputs.dtype)
+        return places.inputs[:, None] + offsets, products
+
+    def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
+        """The average of a function by quadrature, a few rows at a time."""
+        points, weights = self.points(places)
+        count, width = len(weights), int(places.inputs.shape[1])
+
+        def averages(points: tf.Tensor) -> tf.Tensor:
+            values = function(tf.reshape(points, [-1, width]))
+            values = tf.reshape(values, [-1, count, size])
+            return tf.einsum("nqc,q->nc", values, tf.constant(weights, values.dtype))
+
+        return map_rows(averages, points, [], max(_ENTRIES // (count * size), 1))
+
+
+class Mean(Average):
+    """The mean of f over a box that is centred at the row: over an hour, a day, a pixel.
+
+    A sum over a bin is its width times the mean: ``7 * Mean([7])``.
+
+    :param widths: The widths of the box in the inputs of the prior, ``[D]``, or one number for all;
+        zero for an input that is not averaged.
+    :param width_columns: For bins of different sizes (months, exposure times): a column of X for
+        each input, which holds the widths of the rows, or None for an input whose width is in
+        ``widths``. The columns of widths are no inputs: the prior does not see them.
+    :param num_points: The number of points in each averaged column of a Gauss-Legendre rule, for
+        features and kernels without a closed form.
+    :raises ValueError: If a width is negative or not finite, or all widths are zero. Models raise
+        it for rows whose box is outside of the features' box.
+    """
+
+    def __init__(
+        self,
+        widths: Any = 0.0,
+        *,
+        width_columns: Sequence[int | None] | None = None,
+        num_points: int = _POINTS,
+    ) -> None:
+        super().__init__(num_points)
+        self.widths = finite_array("widths", widths, (0, 1), "a number, or one for each input")
+        remedy = "pass zero for an input that is not averaged"
+        if np.any(self.widths < 0):
+            raise refusal("widths", "be 0 or more", short(self.widths), remedy)
+        columns = [] if width_columns is None else list(width_columns)
+        self._columns: tuple[int | None, ...] = tuple(
+            None if column is None else integer("width_columns", column, at_least=0)
+            for column in columns
+        )
+        if not np.any(self.widths > 0) and not self.width_columns:
+            remedy = "pass Value() for values, or width_columns"
+            raise refusal("widths", "be positive for an input", short(self.widths), remedy)
+
+    @property
+    def width_columns(self) -> tuple[int, ...]:
+        return tuple(column for column in self._columns if column is not None)
+
+    def is_averaged(self, num_inputs: int) -> BoolArray:
+        moves = np.broadcast_to(self.widths > 0, [num_inputs]).copy()
+        for number, column in enumerate(self._columns):
+            moves[number] |= column is not None
+        return moves
+
+    def scales(self, places: Places) -> tf.Tensor:
+        dtype, width = places.inputs.dtype, int(places.inputs.shape[1])
+        fixed = tf.constant(np.broadcast_to(self.widths, [1, width]), dtype)
+        if not self.width_columns:
+            return fixed
+        rows = [
+            fixed[:, number] + tf.zeros_like(places.columns[:, 0])
+            if number >= len(self._columns) or self._columns[number] is None
+            else tf.gather(places.columns, self._columns[number], axis=1)
+            for number in range(width)
+        ]
+        return tf.stack(rows, axis=1)
+
+    def _rule(self) -> tuple[Array, Array]:
+        nodes, weights = roots_legendre(self.num_points)
+        return nodes / 2, weights / 2
+
+    def seen_by(self, columns: IntArray) -> LinearFunctional:
+        seen = Mean.__new__(Mean)
+        Average.__init__(seen, self.num_points)
+        seen.widths = self.widths[columns] if self.widths.ndim else self.widths
+        known = dict(enumerate(self._columns))
+        seen._columns = tuple(known.get(int(column)) for column in columns)
+        return seen
+
+    def check(self, num_inputs: int) -> None:
+        rule = f"have {num_inputs} entries, one for each input of the prior"
+        if self.widths.ndim and len(self.widths) != num_inputs:
+            raise refusal("widths", rule, short(self.widths), "pass zero for other inputs")
+        if self._columns and len(self._columns) != num_inputs:
+            raise refusal("width_columns", rule, self._columns, "pass None for other inputs")
+
+    def validate(self, name: str, inputs: Array, columns: Array) -> None:
+        for column in self.width_columns:
+            widths = columns[:, column]
+            if not np.all((widths >= 0) & np.isfinite(widths)):
+                rule = f"have widths of 0 or more in column {column}"
+                raise refusal(name, rule, short(widths[~(widths >= 0)]), "correct the rows")
+
+    def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
+        if centres:
+            return [inputs]
+        places = Places(tf.constant(inputs), tf.constant(columns))
+        reach = self.scales(places).numpy() / 2
+        return [inputs - reach, inputs + reach]
+
+
+class Blur(Average):
+    """The value of f at a place that is known up to a Gaussian error, as its expectation.
+
+    This is the convolution of f with a Gaussian around the row. (It is not the noise that an
+    uncertain place adds to an observation.)
+
+    :param variances: The variances of the error in the inputs of the prior, ``[D]``, or one number
+        for all; zero for an input that is exact. On the globe, an isotropic blur is
+        ``ByDegree(np.exp(-l * (l + 1) * s**2 / 2))``, with the deviation s in radians.
+    :param num_points: The number of points in each blurred column of a Gauss-Hermite rule, for
+        features and kernels without a closed form.
+    :raises ValueError: If a variance is negative or not finite, or all variances are zero.
+    """
+
+    def __init__(self, variances: Any, *, num_points: int = _POINTS) -> None:
+        super().__init__(num_points)
+        rule = "a number, or one for each input"
+        self.variances = finite_array("variances", variances, (0, 1), rule)
+        if np.any(self.variances < 0) or not np.any(self.variances > 0):
+            remedy = "pass zero for an exact input, and Value() for values"
+            rule = "be 0 or more, and positive for an input"
+            raise refusal("variances", rule, short(self.variances), remedy)
+
+    def is_averaged(self, num_inputs: int) -> BoolArray:
+        return np.broadcast_to(self.variances > 0, [num_inputs])
+
+    def scales(self, places: Places) -> tf.Tensor:
+        deviations = np.broadcast_to(np.sqrt(self.variances), [1, int(places.inputs.shape[1])])
+        return tf.constant(deviations, places.inputs.dtype)
+
+    def _rule(self) -> tuple[Array, Array]:
+        nodes, weights = roots_hermite(self.num_points)
+        return nodes * np.sqrt(2), weights / np.sqrt(np.pi)
+
+    def seen_by(self, columns: IntArray) -> LinearFunctional:
+        if not self.variances.ndim:
+            return self
+        variances = self.variances[columns]
+        return Blur(variances, num_points=self.num_points) if np.any(variances) else Value()
+
+    def check(self, num_inputs: int) -> None:
+        if self.variances.ndim and len(self.variances) != num_inputs:
+            rule = f"have {num_inputs} entries, one for each input of the prior"
+            raise refusal("variances", rule, short(self.variances), "pass zero for other inputs")
+
+
+class Areas(LinearFunctional):
+    """Weighted sums of f over the points of regions: means over districts, pixels or footprints.
+
+    A row holds the number of its region in its first input; other inputs of the row are ignored.
+    The features of a region are the weighted sum of the features at its points, computed once for
+    all of its rows in a batch.
+
+    :param points: The points of all regions, ``[Q, D]``, in the inputs of the prior.
+    :param weights: The weight of each point, ``[Q]``. For an integral, pass the area of each
+        point; None, the default, for the mean over the points of a region.
+    :param regions: The number of each point's region, ``[Q]``, integers from 0.
+    :raises ValueError: If a region has no points, or a number is not finite. Models raise it for
+        rows with the number of no region.
+    """
+
+    def __init__(self, points: Any, weights: Any = None, regions: Any = None) -> None:
+        values = finite_array("points", points, (2,), "a matrix [Q, D]")
+        count = len(values)
+        numbers = finite_array("regions", np.zeros(count) if regions is None else regions, (1,), "")
+        counts = np.bincount(np.maximum(numbers, 0).astype(np.int64), minlength=1)
+        remedy = "pass an integer from 0 for each point, with a point for each region"
+        if len(numbers) != count or np.any(numbers != np.floor(numbers)) or np.any(numbers < 0):
+            raise refusal("regions", f"be {count} integers from 0", short(regions), remedy)
+        if not count or np.any(counts == 0):
+            found = f"none for region {int(np.argmin(counts))}"
+            raise refusal("points", "have a point in every region", found, remedy)
+        if weights is None:
+            weights = 1 / counts[numbers.astype(np.int64)]
+        factors = finite_array("weights", weights, (1,), "a number for each point")
+        if len(factors) != count:
+            raise refusal("weights", f"have {count} numbers", len(factors), "pass one a point")
+        order = np.argsort(numbers, kind="stable")
+        self.points, self.weights = values[order], factors[order]
+        self.ends: IntArray = np.concatenate([[0], np.cumsum(counts)])
+
+    @property
+    def num_regions(self) -> int:
+        """The number R of regions."""
+        return len(self.ends) - 1
+
+    def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
+        """The weighted sums of a function. Regions that occur are computed once."""
+        regions, rows = tf.unique(self.numbers(places.inputs))
+        starts, ends = tf.gather(self.ends[:-1], regions), tf.gather(self.ends[1:], regions)
+        chosen = tf.ragged.range(starts, ends)
+        sums = self._sums(function, chosen.flat_values, chosen.value_rowids(), size, places.inputs)
+        return tf.gather(sums[: tf.size(regions)], rows)
+
+    def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The region of each row, ``[n]``."""
+        return tf.cast(tf.round(inputs[:, 0]), tf.int64)
+
+    def of_regions(self, function: Function, size: int, dtype: Any) -> tf.Tensor:
+        """The weighted sums of a function over every region, ``[R, C]``."""
+        chosen = tf.range(len(self.points), dtype=tf.int64)
+        ids = np.repeat(np.arange(self.num_regions), np.diff(self.ends))
+        return self._sums(function, chosen, tf.constant(ids), size, tf.zeros([], dtype))
+
+    def _sums(
+        self, function: Function, chosen: tf.Tensor, ids: tf.Tensor, size: int, like: tf.Tensor
+    ) -> tf.Tensor:
+        points = tf.gather(tf.constant(self.points, like.dtype), chosen)
+        weights = tf.gather(tf.constant(self.weights, like.dtype), chosen)
+        values = map_rows(function, points, [], max(_ENTRIES // size, 1))
+        weighted = values * tf.cast(weights, values.dtype)[:, None]
+        return tf.math.unsorted_segment_sum(weighted, ids, self.num_regions)
+
+    def seen_by(self, columns: IntArray) -> LinearFunctional:
+        return self
+
+    def check(self, num_inputs: int) -> None:
+        if self.points.shape[1] != num_inputs:
+            rule = f"have {num_inputs} columns, the inputs of the prior"
+            raise refusal("points", rule, self.points.shape[1], "pass a matrix [Q, D]")
+
+    def validate(self, name: str, inputs: Array, columns: Array) -> None:
+        numbers = inputs[:, 0]
+        wrong = (numbers != np.round(numbers)) | (numbers < 0) | (numbers >= self.num_regions)
+        if np.any(wrong):
+            rule = f"have the number of a region, 0 to {self.num_regions - 1}, in its first input"
+            raise refusal(name, rule, short(numbers[wrong][0]), "correct the rows with Areas")
+
+    def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
+        regions = np.unique(inputs[:, 0]).astype(np.int64)
+        within = [np.arange(*self.ends[region : region + 2]) for region in regions]
+        return [self.points[np.concatenate(within)]] if within else [inputs]
