@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray, finite_array, integer, number, refusal, short
+from .._tracing import compiled
 
 Function: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 """A function from inputs ``[n, D]`` to values ``[n, C]``, each row by itself."""
@@ -203,9 +205,9 @@ class Derivative(LinearFunctional):
             tangent = tf.zeros_like(inputs) + tf.constant(direction, inputs.dtype)
             if not tf.executing_eagerly():
                 return _slope_in_graph(function, inputs, tangent)
-            with tf.autodiff.ForwardAccumulator(inputs, tangent) as accumulator:
-                values = function(inputs)
-            return accumulator.jvp(values, tf.UnconnectedGradients.ZERO)
+            if _is_recording():
+                return _slope_by_tapes(function, inputs, tangent)
+            return compiled(partial(_slope_in_graph, function))(inputs, tangent)
 
         return slope
 
@@ -222,9 +224,36 @@ class Derivative(LinearFunctional):
             raise refusal("column", rule, self.column, "pass the number of an input, from 0")
 
 
+# Slopes are gradients of gradients: the gradient to the inputs is linear in the upstream gradient.
+# TensorFlow's forward accumulators fail in compiled functions, and record nothing in
+# ``tf.init_scope``, where tapes record nothing either.
+
+
+def _is_recording() -> bool:
+    """Whether gradient tapes record operations here."""
+    somewhere = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(somewhere)
+        double = 2 * somewhere
+    return tape.gradient(double, somewhere) is not None
+
+
+def _slope_by_tapes(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
+    """The derivative of a function along a tangent, outside of graphs."""
+    inputs = tf.identity(inputs)
+    with tf.GradientTape(watch_accessed_variables=False) as outer:
+        with tf.GradientTape(watch_accessed_variables=False) as inner:
+            inner.watch(inputs)
+            values = function(inputs)
+        upstream = tf.ones_like(values)
+        outer.watch(upstream)
+        gradient = inner.gradient(values, inputs, upstream)
+    slopes = None if gradient is None else outer.gradient(gradient, upstream, tangent)
+    return tf.zeros_like(values) if slopes is None else slopes
+
+
 def _slope_in_graph(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
-    """The derivative of a function along a tangent, as the gradient of a gradient. TensorFlow's
-    forward accumulators record nothing in graphs that are traced in ``tf.init_scope``."""
+    """The derivative of a function along a tangent, in a graph."""
     inputs = tf.identity(inputs)
     values = function(inputs)
     upstream = tf.ones_like(values)

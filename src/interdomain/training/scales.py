@@ -10,6 +10,7 @@ from typing import Any
 
 import gpflow
 import numpy as np
+from gpflow.functions import Zero
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
@@ -17,6 +18,7 @@ from .._arguments import Array, warn
 from .._targets import densities_of
 from ..core.columns import scaled_parts
 from ..core.domains import boxes, complaint, outside_of_any
+from ..core.functional_rows import ActedMean
 from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
 
@@ -41,6 +43,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     model = getattr(model, "layer_of_inputs", model)
     if not isinstance(getattr(model, "kernel", None), Kernel) or X.ndim != 2 or not len(X):
         return
+    require_acted_mean(model)
     warn_of_scales(model, X, Y, likelihood)
     try:
         latents = latent_gps(model.kernel, model.inducing_variable)
@@ -54,6 +57,16 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
         if np.any(outside_of_any([box for box in domains if box.repeats], X)):
             raise ValueError(f"data: {what}, beyond which the prior repeats; {remedy}.")
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
+
+
+def require_acted_mean(model: Any) -> None:
+    """:raises ValueError: If rows are functionals, and the mean function is one of values."""
+    kernel, mean = model.kernel, getattr(model, "mean_function", None)
+    if hasattr(kernel, "acting_family") and not isinstance(mean, (ActedMean, Zero, type(None))):
+        raise ValueError(
+            f"mean_function must be that of functionals, found {type(mean).__name__}; pass "
+            "kernel.mean_function(mean_function) to the model."
+        )
 
 
 def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> None:
