@@ -130,7 +130,7 @@ class AreaTables:
 
     def quadratic_table(self, matrix: Array) -> Tables:
         """The numbers ``phi^T C phi`` of each region."""
-        numbers = np.einsum("mr,mr->r", self._features, matrix @ self._features)
+        numbers: Array = np.einsum("mr,mr->r", self._features, matrix @ self._features)
         return numbers.astype(np.complex128)
 
     def products_of_sums(self, table: Tables, weights: Array) -> Array:
