@@ -24,8 +24,10 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
+from .averages import Average
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .family import Block, is_subset, with_jitter
+from .functionals import LinearFunctional, Places
 from .pairs import Kuu_operator, structure_of
 from .structures import FeatureStructure
 
@@ -227,6 +229,19 @@ class ProductInducingVariables(CombinedInducingVariables):
             return reduce(_all_products, features)
         pairs = zip(features, self.members.T, strict=True)
         return reduce(operator.mul, [tf.gather(factor, places) for factor, places in pairs])
+
+    def acted_Kuf(
+        self, kernel: Product, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """For factors of different columns, averages are products of averages of the factors."""
+        is_product = isinstance(functional, Average) and kernel.on_separate_dimensions
+        return self._acted(kernel, functional, places, in_domain=False) if is_product else None
+
+    def acted_Kuf_in_domain(
+        self, kernel: Product, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        is_product = isinstance(functional, Average) and kernel.on_separate_dimensions
+        return self._acted(kernel, functional, places, in_domain=True) if is_product else None
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
         """The structure of the products, if all factors have one that products can have, too."""

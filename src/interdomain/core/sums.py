@@ -13,7 +13,6 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
-from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
@@ -81,8 +80,12 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     def acted_Kuf(self, kernel: Any, functional: LinearFunctional, places: Places) -> tf.Tensor:
         """The functional of each block's features."""
-        pairs = self.pairs(kernel)
-        return self._combined([acted_features(*pair, functional, places) for pair in pairs])
+        return self._acted(kernel, functional, places, in_domain=False)
+
+    def acted_Kuf_in_domain(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor:
+        return self._acted(kernel, functional, places, in_domain=True)
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
         """The structure of the sum, from the largest block whose structure a sum can keep."""

@@ -6,6 +6,7 @@ patches use.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gpflow
@@ -75,11 +76,8 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
     :param likelihood: The likelihood of the targets, if it is not the model's.
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
-    kernel, inputs = model.kernel, X
-    if hasattr(kernel, "acting_family"):
-        kernel, inputs = kernel.prior, kernel.rows.places(X)
-    for part in scaled_parts(kernel):
-        columns = inputs[:, part.active_dims]
+    for part, places in _scaled_columns(model.kernel, X):
+        columns = places[:, part.active_dims]
         if isinstance(part, ZonalKernel):
             part.lift.validate("data: X", columns)
             part.lift.warn("data: X", columns)
@@ -93,7 +91,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             column = int(np.argmax(far))
             warn(
                 "data: columns of X are far from standardised, such as column "
-                f"{np.arange(inputs.shape[1])[part.active_dims][column]} with a size of "
+                f"{np.arange(places.shape[1])[part.active_dims][column]} with a size of "
                 f"{sizes[column]:.3g}; pass (X - X.mean(axis=0)) / X.std(axis=0), or a "
                 f"{type(part).__name__} with lengthscales (or weight_variances) to match."
             )
@@ -111,6 +109,16 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             f"deviation is {deviation:.3g}; pass (Y - Y.mean(axis=0)) / Y.std(axis=0), or a "
             "mean_function and a kernel with a variance to match."
         )
+
+
+def _scaled_columns(kernel: Kernel, X: Array) -> Iterator[tuple[Any, Array]]:
+    """The scaled parts of a kernel, each with the inputs from which it selects columns: X, or the
+    places of rows with functionals."""
+    for part in scaled_parts(kernel):
+        if hasattr(part, "acting_family"):
+            yield from _scaled_columns(part.prior, part.rows.places(X))
+        else:
+            yield part, X
 
 
 def _is_below_floor(likelihood: Any, Y: Array) -> bool:
