@@ -78,6 +78,13 @@ class KroneckerBanded(StructuredOperator):
     def cast(self, dtype: tf.DType) -> KroneckerBanded:
         return KroneckerBanded(self._stencils, dtype)
 
+    def widened(self, reach: int) -> KroneckerBanded:
+        """The same matrix with zeros in its stencils up to the half-width ``reach``. The stencil of
+        the inverse then has these entries too."""
+        added = [[[0, 0], [reach - part.shape[1] // 2] * 2] for part in self._stencils]
+        pairs = zip(self._stencils, added, strict=True)
+        return KroneckerBanded([tf.pad(*pair) for pair in pairs], self.dtype)
+
     def stencil(self) -> tf.Tensor:
         """The matrix as a stencil of the grid, ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]``; in
         float64."""

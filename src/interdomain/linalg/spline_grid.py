@@ -16,7 +16,6 @@ from .box_ends import slack_of
 from .dissection import Dissection, dissection, strides_of
 from .spline_rules import SplineRule, num_cells
 
-
 Term: TypeAlias = tuple[float, tuple[SplineRule, ...]]
 """A factor, and a functional along each column of the box."""
 
@@ -111,7 +110,9 @@ class SplineGrid:
         slack = slack_of(self.lower, upper, X.dtype)
         rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
         halves = [
-            _largest([rules[column].half_width for _, rules in self._terms if rules[column].is_mean])
+            _largest(
+                [rules[column].half_width for _, rules in self._terms if rules[column].is_mean]
+            )
             + tf.zeros_like(rows[:, column])
             for column in range(len(self.shape))
         ]

@@ -163,6 +163,10 @@ class SplineFeatures(InterDomainInducingVariables):
         columns = np.array(self.columns(kernel))
         return SplineGrid(columns, self.lower, steps, self.num, self.degree)
 
+    def acted_grid(self, kernel: Kernel, functional: LinearFunctional) -> SplineGrid | None:
+        """The grid of the splines under a functional, if it is the same for all rows, else None."""
+        return acted_grid(self.grid(kernel), functional)
+
     def settings_of(self, kernel: Kernel) -> Any:
         """The columns of the kernel's factors, as settings."""
         return {"columns": self.columns(base_of(kernel))}
