@@ -21,10 +21,10 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._arguments import Array
 from .._tracing import numpy_function
-from .banded import NotFactorised, stencil_diagonal
 from .dissection import Dissection, dissection
 from .operators import Factor, Summable
 from .precision import checked
+from .stencil_factors import NotFactorised, stencil_diagonal
 
 NOT_FACTORISED = (
     "Cholesky decomposition was not successful: Kuu + Kuf Kfu / s, s being the noise variance, is "
@@ -214,9 +214,9 @@ def _terms(
     *gram: Array,
     with_border: bool,
 ) -> list[Array]:
-    """The status of P, the two terms, and the gradients of each with respect to stencil, corner,
-    columns and noise variance, and to P's border if asked for. The status is 0.0 if P is finite and
-    has no factor, else 1.0."""
+    """The status of P, the two terms, and the gradients of each. The gradients are with respect to
+    stencil, corner, columns, noise variance, and the border of P if ``with_border``. The status is
+    0.0 if P is finite and has no factor, else 1.0."""
     with np.errstate(all="ignore"):
         posterior = Arrow.without_border(stencil, corner) + Arrow(*gram) * (1 / noise)
     finite = all(np.all(np.isfinite(part)) for part in (*posterior, columns))

@@ -1,7 +1,7 @@
 """Linear functionals of uniform B-splines in one column: values, slopes, means, Gaussian blurs.
 
 Lengths are in units of a cell. A functional is a sum over cells. In a cell, the splines are
-polynomials of the place from 0 to 1, so the moments of the place are all that a functional needs.
+polynomials of the place from 0 to 1, so a functional needs only the moments of the place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.special import roots_legendre
 from .._arguments import Array
 
 _CUT = 8.0
-"""The deviations at which a Gaussian is cut; 1e-15 of its mass is beyond."""
+"""The number of deviations at which a Gaussian is cut, which leaves out 1e-15 of its mass."""
 
 _NO_WIDTH = 1e-30
 """The width of a mean that counts as zero: its square, in gradients, is a positive number."""
@@ -57,7 +57,7 @@ class SplineRule(NamedTuple):
     @property
     def is_mean(self) -> bool:
         """Whether the functional is a mean; widths that are a tensor may be zero."""
-        return tf.is_tensor(self.width) or self.width > 0
+        return bool(tf.is_tensor(self.width) or self.width > 0)
 
     @property
     def half_width(self) -> Any:

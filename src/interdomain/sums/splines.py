@@ -20,7 +20,7 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .._arguments import Array, BoolArray, check_size, refusal, warn
+from .._arguments import Array, BoolArray, IntArray, check_size, refusal, warn
 from ..core.decomposed import flat_blocks
 from ..core.family import Block
 from ..core.functional_rows import FunctionalRows
@@ -72,10 +72,11 @@ class Splines(FeatureStructure):
         rows: FunctionalRows | None = None,
         grids: Sequence[SplineGrid] = (),
     ) -> None:
-        self._splines, self._number = blocks[number], number
+        self._splines: tuple[Any, Any] = blocks[number]
+        self._number, self._rows = number, rows
         self._others = [*blocks[:number], *blocks[number + 1 :]]
-        self._rows = rows
-        self.grids = grids or [self._grid()]
+        splines, kernel = self._family()
+        self.grids: Sequence[SplineGrid] = grids or [splines.grid(kernel)]
         self.grid = self.grids[0]
         start = sum(int(block.num_inducing) for block, _ in blocks[:number])
         end = sum(int(block.num_inducing) for block, _ in blocks)
@@ -86,16 +87,12 @@ class Splines(FeatureStructure):
     def _family(self) -> tuple[Any, Kernel]:
         """The splines, and the kernel of f."""
         splines, kernel = self._splines
-        return as_family(splines, getattr(kernel, "prior", kernel))
-
-    def _grid(self) -> SplineGrid:
-        splines, kernel = self._family()
-        grid: SplineGrid = splines.grid(kernel)
-        return grid
+        return as_family(splines, kernel.prior if self._rows else kernel)
 
     @property
     def _stencil_entries(self) -> int:
-        return self.grid.size * (2 * self.grid.reach + 1) ** len(self.grid.shape)
+        entries: int = self.grid.size * (2 * self.grid.reach + 1) ** len(self.grid.shape)
+        return entries
 
     @property
     def entries(self) -> int:
@@ -232,9 +229,9 @@ class Splines(FeatureStructure):
         samples, _, latents = map(int, weights.shape)
         return samples * latents * (self._cell_entries + len(self.order) - self.grid.size)
 
-    def _sparse(self, X: tf.Tensor) -> list[tuple[SplineGrid, Any, Array, Array]]:
-        """The splines of each functional, its rows by their places in X, and the numbers and the
-        values of the splines that may be nonzero at the rows."""
+    def _sparse(self, X: tf.Tensor) -> list[tuple[SplineGrid, Any, IntArray, Array]]:
+        """The splines of each functional; its rows by their places in X; and the numbers and values
+        of the splines that may be nonzero at the rows."""
         if self._rows is None:
             return [(self.grid, slice(None), *(part.numpy() for part in self.grid(X)))]
         places, _ = self._rows.split(X)

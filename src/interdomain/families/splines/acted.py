@@ -55,4 +55,5 @@ def _widths(mean: Mean, grid: SplineGrid, places: Places | None) -> list[Any]:
         widths = np.broadcast_to(mean.widths, grid.steps.shape) / grid.steps
         return [float(width) for width in widths]
     seen = Places(tf.gather(places.inputs, grid.columns, axis=1), places.columns)
-    return tf.unstack(tf.cast(mean.scales(seen), tf.float64) / grid.steps, axis=1)
+    scales: list[Any] = tf.unstack(tf.cast(mean.scales(seen), tf.float64) / grid.steps, axis=1)
+    return scales
