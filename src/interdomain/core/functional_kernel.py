@@ -36,6 +36,7 @@ from .pairs import (
     structure_of,
 )
 from .parameters import single_output
+from .radial import check_slopes
 from .structures import FeatureStructure
 
 
@@ -60,16 +61,19 @@ class Functional(WholeRows):
     >>> rows(X).shape
     TensorShape([3, 3])
 
-    Under a finite-rank prior, and sums of such priors, all covariances are exact. A full prior must
-    be stationary, or the functionals weighted points: see the errors.
+    Under a finite-rank prior, and sums of such priors, all covariances are exact. Under full priors,
+    slopes need GPflow's stationary kernels, their sums or products. Averages are exact if each
+    stationary kernel is averaged in one column, or is a squared exponential. They are sums over
+    weighted points under all other kernels.
 
     :param prior: The kernel of f, of one output.
     :param functionals: A functional of :mod:`interdomain.functionals`, or a list.
     :param active_dims: The columns of X that hold inputs, widths and numbers, in this order; all by
         default.
     :raises ValueError: If the prior is not a kernel of one output, or a functional is not one of
-        :mod:`interdomain.functionals`. Calls raise it for a row with the number of no functional,
-        and for functionals that the prior does not support.
+        :mod:`interdomain.functionals`; or for a slope that does not exist under the prior. Calls
+        raise it for a row with the number of no functional, and for functionals that the prior does
+        not support.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Functional(WholeRows):
             remedy = "pass the kernel of f"
             raise refusal("prior", "be the kernel of values of f", "a Functional", remedy)
         self.rows = FunctionalRows(functionals)
+        check_slopes(prior, self.rows.functionals)
         super().__init__(active_dims=active_dims, name=name)
         self.prior = prior
         self._views = SimpleNamespace(summands=None)  # no module, so that GPflow lists no copies
