@@ -276,7 +276,9 @@ class Areas(LinearFunctional):
         return points, total
 
     def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The region of each row, ``[n]``."""
+        """The region of each row, ``[n]``; outside of graphs, the numbers are checked."""
+        if tf.executing_eagerly():
+            self.validate("X", inputs.numpy(), inputs.numpy())
         return tf.cast(tf.round(inputs[:, 0]), tf.int64)
 
     def of_regions(self, function: Function, size: int, dtype: Any) -> tf.Tensor:

@@ -142,7 +142,8 @@ class AreaTables:
         return tables.real[:, self._regions(X)]
 
     def _regions(self, X: Array) -> IntArray:
-        regions: IntArray = np.round(X[:, 0]).astype(np.int64)
+        self._areas.validate("X", X, X)
+        regions: IntArray = X[:, 0].astype(np.int64)
         return regions
 
 
