@@ -21,7 +21,7 @@ from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
 from ..core.functional_rows import ActedMean, columns_of_mean
-from ..core.pairs import Kuf_in_domain, structure_of
+from ..core.pairs import Kuf_in_domain, settings_of, structure_of
 from .dense import DenseSums
 from .protocol import Sums
 
@@ -167,10 +167,8 @@ class Features:
             "number of features": self.num_inducing,
             "terms of the diagonal": self.num_terms,
         }
-        settings = [
-            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # for points
-            for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
-        ]
+        blocks = flat_blocks(self.inducing_variable, self.kernel)
+        settings = [settings_of(*block) for block in blocks]
         describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
         describe("inducing_variable", self.inducing_variable, described, set())
         if self.mean.residual:
