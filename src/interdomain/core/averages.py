@@ -24,7 +24,7 @@ _ENTRIES = 2**23
 
 class Average(LinearFunctional, abc.ABC):
     """An average of f over weighted points around the row, the same points for all rows up to a
-    scale in each column.
+    scale in each column. The points are symmetric around the row.
 
     :param num_points: The number of quadrature points in each averaged column, for features and
         kernels without a closed form.
@@ -58,6 +58,9 @@ class Average(LinearFunctional, abc.ABC):
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.ones_like(places.inputs[:, :1])
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        return places.inputs
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
         """The average of a function by quadrature, a few rows at a time."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import gpflow
@@ -15,10 +14,8 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import instance, items
-from .acting import acted_features
 from .columns import with_columns
 from .family import Block, InterDomainInducingVariables
-from .functionals import LinearFunctional, Places
 from .pairs import Kuf_in_domain, boxed_parts, num_columns_of_any
 
 
@@ -42,13 +39,6 @@ class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
         """The combination of the pairs' covariances at rows inside their domains."""
         X = with_columns(X, self.num_columns(kernel))
         return self._combined([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
-
-    def _acted(
-        self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
-    ) -> tf.Tensor:
-        """The combination of the functionals of the pairs' features, ``[M, n]``."""
-        act = partial(acted_features, functional=functional, places=places, in_domain=in_domain)
-        return self._combined([act(*pair) for pair in self.pairs(kernel)])
 
     def num_columns(self, kernel: Any) -> int | None:
         """The number of columns of X of the first pair that has one; None if no pair has one."""

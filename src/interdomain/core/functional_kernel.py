@@ -90,7 +90,8 @@ class Functional(WholeRows):
             raise refusal("prior", "be the kernel of values of f", "a Functional", remedy)
         self.rows = FunctionalRows(functionals)
         check_slopes(prior, self.rows.functionals)
-        super().__init__(active_dims=active_dims, name=name)
+        super().__init__(name=name)
+        self.active_dims = slice(None) if active_dims is None else active_dims
         self.prior = prior
         self._views = SimpleNamespace(summands=None)  # no module, so that GPflow lists no copies
 
@@ -158,10 +159,9 @@ class Functional(WholeRows):
         """Check rows ``[..., D]`` of all columns of X; a ValueError if a row is not valid."""
         X = X.reshape(-1, X.shape[-1])
         self.rows.validate(name, X)
-        for _, places in self.rows.needed(X):
-            for part in scaled_parts(self.prior):
-                if hasattr(part, "validate_rows"):
-                    part.validate_rows(name, places)
+        for part in scaled_parts(self.prior):
+            if hasattr(part, "validate_rows"):
+                part.validate_rows(name, self.rows.places(X))
 
 
 class ActedFeatures(InterDomainInducingVariables):

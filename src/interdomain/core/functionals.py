@@ -76,6 +76,10 @@ class LinearFunctional(abc.ABC):
         """The functional of the constant function one, ``[n, 1]``."""
         return self.act(lambda inputs: tf.ones_like(inputs[:, :1]), places, 1)
 
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        """The functional of each input, a linear function, ``[n, D]``."""
+        return self.act(lambda inputs: inputs, places, int(places.inputs.shape[1]))
+
     def check(self, num_inputs: int) -> None:  # noqa: B027
         """Check that the functional fits the number of inputs of the prior; a ValueError
         otherwise."""
@@ -141,6 +145,9 @@ class WeightedSum(LinearFunctional):
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.add_n([weight * part.of_ones(places) for weight, part in self._terms])
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        return tf.add_n([weight * part.of_inputs(places) for weight, part in self._terms])
 
     def seen_by(self, columns: IntArray) -> LinearFunctional | None:
         parts = ((weight, part.seen_by(columns)) for weight, part in self._terms)
@@ -213,6 +220,10 @@ class Derivative(LinearFunctional):
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.zeros_like(places.inputs[:, :1])
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        slopes = np.eye(int(places.inputs.shape[1]))[self.column] * (self.order == 1)
+        return tf.zeros_like(places.inputs) + tf.constant(slopes, places.inputs.dtype)
 
     def seen_by(self, columns: IntArray) -> LinearFunctional | None:
         places = np.flatnonzero(np.asarray(columns) == self.column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -13,6 +14,7 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
+from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
@@ -86,6 +88,13 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
         self, kernel: Any, functional: LinearFunctional, places: Places
     ) -> tf.Tensor:
         return self._acted(kernel, functional, places, in_domain=True)
+
+    def _acted(
+        self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
+    ) -> tf.Tensor:
+        """The combination of the functionals of the pairs' features, ``[M, n]``."""
+        act = partial(acted_features, functional=functional, places=places, in_domain=in_domain)
+        return self._combined([act(*pair) for pair in self.pairs(kernel)])
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
         """The structure of the sum, from the largest block whose structure a sum can keep."""
