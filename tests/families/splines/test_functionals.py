@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.kernels import Matern12
+from gpflow.kernels import Matern12, Matern32, Matern52
 from scipy.special import roots_legendre
 
 from interdomain.functionals import Areas, Blur, Derivative, Mean, Value
@@ -23,7 +23,8 @@ NODES, WEIGHTS = roots_legendre(8)
 
 def two_columns(degree: int) -> tuple[Any, Any]:
     """The first column of the box is input 2, and the second is input 0; input 1 is not seen."""
-    kernel = Matern12(active_dims=[2]) * Matern12(active_dims=[0])
+    kind = {1: Matern12, 2: Matern32, 3: Matern52}[degree]
+    kernel = kind(active_dims=[2]) * kind(active_dims=[0])
     return SplineFeatures(LOWER, UPPER, list(CELLS + degree), degree), kernel
 
 
@@ -140,7 +141,7 @@ def test_by_quadrature(degree: int) -> None:
         np.testing.assert_allclose(found, right[number], rtol=1e-8, atol=1e-13)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [2, 3])
 def test_slopes_by_differences(degree: int) -> None:
     features, kernel = two_columns(degree)
     inputs = rows_between_knots(np.random.default_rng(degree), 0.01)[:6]
@@ -154,7 +155,7 @@ def test_slopes_by_differences(degree: int) -> None:
         return expected(features, kernel, inputs, orders)
 
     assert not np.any(found(Derivative(1)))
-    for order in (1, 2)[:degree]:
+    for order in (1, 2)[: degree - 1]:
         np.testing.assert_allclose(found(Derivative(2, order)), right(order, 0), atol=1e-8)
         np.testing.assert_allclose(found(Derivative(0, order)), right(0, order), atol=1e-8)
     total = 2.0 * Mean([0.01, 0.0, 0.01]) - Value() + 0.5 * Derivative(0) + 3.0 * Derivative(1)
@@ -165,7 +166,7 @@ def test_slopes_by_differences(degree: int) -> None:
 
 
 def test_gradients_to_rows() -> None:
-    kernel, features = Matern12(), SplineFeatures(0.0, 1.0, 9, 3)
+    kernel, features = Matern32(), SplineFeatures(0.0, 1.0, 9, 3)
     X = np.random.default_rng(0).uniform(0.3, 0.7, size=[12, 3])
     X[:, 1], X[:, 2] = X[:, 1] / 3, np.arange(12) % 4
     functionals = [Mean(width_columns=[1]), Mean([0.3]) - Value(), Blur([0.02]), Derivative(0)]
@@ -203,8 +204,8 @@ def test_refused() -> None:
     assert_refused(
         [
             (
-                call(Derivative(0, 2), 0.5),
-                "functionals must have an order of at most 1, the deg",
+                call(Derivative(0), 0.5),
+                "functionals must have derivatives that exist",
             ),
             (call(Mean([0.2]), 0.95), "Xnew: 1 rows are outside of the box of the splines"),
             (call(Mean(width_columns=[1]), 0.5, 1.1), "Xnew: 1 rows are outside of the box"),
