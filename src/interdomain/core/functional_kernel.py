@@ -216,6 +216,13 @@ class ActedFeatures(InterDomainInducingVariables):
         inner = structure_of(self._features, kernel.prior)
         return None if inner is None else inner.acted(self._features, kernel)
 
+    def explained_diagonal(self, kernel: Functional, X: TensorType) -> tf.Tensor:
+        X, structure = tf.convert_to_tensor(X), self.structure(kernel)
+        found = None if structure is None else structure.explained_diagonal(as_rows(X))
+        if found is None:
+            return super().explained_diagonal(kernel, X)
+        return tf.cast(tf.reshape(found, tf.shape(X)[:-1]), X.dtype)
+
     def parts(self, kernel: Functional) -> list[Block]:
         return list(boxed_parts(self._features, kernel.prior))
 

@@ -129,6 +129,13 @@ class Splines(FeatureStructure):
         check_size("widths or variances of functionals", what, _COPIES * acted._stencil_entries)
         return acted
 
+    def explained_diagonal(self, X: tf.Tensor) -> tf.Tensor | None:
+        """The diagonal from the entries of Kuu's inverse within its stencil."""
+        if self._others:
+            return None
+        inverse = self.Kuu()[0].inverse()[None]
+        return self.by_kind(X, lambda grid, at: grid.quadratic(inverse, *grid(at)))[:, 0]
+
     def by_kind(
         self, X: tf.Tensor, function: Callable[[SplineGrid, tf.Tensor], tf.Tensor]
     ) -> tf.Tensor:
