@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Combination, Kernel
 
-from .._arguments import IntArray
+from .._arguments import IntArray, refusal, short
 from .averages import Average
 from .columns import select_columns
 from .functionals import Derivative, LinearFunctional, Value
@@ -27,6 +27,14 @@ def columns_seen(kernel: Kernel, inputs: tf.Tensor) -> IntArray:
     with tf.init_scope():  # gives numbers also while a graph is built
         columns: IntArray = select_columns(kernel, np.arange(int(inputs.shape[1]))[None]).numpy()[0]
     return columns
+
+
+def check_categories(functional: LinearFunctional, columns: IntArray) -> None:
+    """Check that a functional does not act along columns of categories; a ValueError otherwise."""
+    if len(columns) and isinstance(functional.seen_by(columns), (Average, Derivative)):
+        rule = f"not act along the columns {short(columns)}, which hold categories"
+        remedy = "pass widths of zero there, Value() or Areas"
+        raise refusal("functionals", rule, functional, remedy)
 
 
 def product_rule(
