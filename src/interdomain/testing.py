@@ -33,18 +33,21 @@ def check_family(
 ) -> None:
     """Check an inducing variable and a kernel, values and gradients, against dense linear algebra.
 
-        The checks cover what models use: Kuf with leading dimensions; Kuu as a matrix and as an
-        operator, its root, and batches of Kuu; the part of the kernel that the features explain, which
-    XX float64 (``gpflow.default_float()``), and parameters under which Kuu is not
-        nearly singular.
+    The checks cover what models use: Kuf with leading dimensions; Kuu as a matrix and as an
+    operator, its root, and batches of Kuu; the part of the kernel that the features explain, which
+    must equal the family's own value and not exceed the kernel; sums over rows; and the posterior
+    of an SVGP. A slope, a mean and a blur of the features (:mod:`interdomain.functionals`) are
+    checked against differences and quadrature of Kuf, in one column. Functionals that the features
+    refuse by a ValueError are left out. Use float64 (``gpflow.default_float()``), and parameters
+    under which Kuu is not nearly singular.
 
-        >>> import numpy as np, interdomain as idm
-        >>> kernel = idm.kernels.SphericalMatern52()
-        >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
-        >>> X = np.random.default_rng(0).normal(size=[20, 2])
-        >>> idm.testing.check_family(harmonics, kernel, X)
+    >>> import numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
+    >>> X = np.random.default_rng(0).normal(size=[20, 2])
+    >>> idm.testing.check_family(harmonics, kernel, X)
 
-        :param inducing_variable: An inducing variable of one output, with M variables.
+    :param inducing_variable: An inducing variable of one output, with M variables.
         :param kernel: A kernel of one output, with which the inducing variable has covariances.
         :param X: Rows ``[N, D]`` in the domain of the features, a few tens.
         :param jitter: The jitter that is added to Kuu before it is factorised.

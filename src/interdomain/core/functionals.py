@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray, finite_array, integer, number, refusal, short
+from .._tracing import plain_operations
 
 Function: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 """A function from inputs ``[n, D]`` to values ``[n, C]``, each row by itself."""
@@ -192,20 +193,42 @@ class Derivative(LinearFunctional):
             raise refusal("order", "be 1 or 2", order, "pass 1 for the slope")
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
-        """The derivative of a function, by forward differentiation along the column."""
-        for _ in range(self.order):
-            function = self._slope(function)
-        return function(places.inputs)
+        """The derivative of a function by forward differentiation along the column.
 
-    def _slope(self, function: Function) -> Function:
+        The second derivative differentiates the slope backward twice: TensorFlow's gradients of a
+        forward derivative of a forward derivative are wrong.
+        """
+        slope = self._forward(function)
+        slope = slope if self.order == 1 else self._by_reversal(slope)
+        with plain_operations():
+            return slope(places.inputs)
+
+    def _forward(self, function: Function) -> Function:
         def slope(inputs: tf.Tensor) -> tf.Tensor:
-            direction = np.eye(int(inputs.shape[1]))[self.column]
-            tangent = tf.zeros_like(inputs) + tf.constant(direction, inputs.dtype)
+            tangent = tf.zeros_like(inputs) + self._direction(inputs)
             with tf.autodiff.ForwardAccumulator(inputs, tangent) as accumulator:
                 values = function(inputs)
             return accumulator.jvp(values, tf.UnconnectedGradients.ZERO)
 
         return slope
+
+    def _by_reversal(self, function: Function) -> Function:
+        def slope(inputs: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    inner.watch(inputs)
+                    values = function(inputs)
+                    weights = tf.ones_like(values)
+                    outer.watch(weights)
+                    total = tf.reduce_sum(values * weights)
+                gradient = inner.gradient(total, inputs, unconnected_gradients="zero")
+                along = tf.tensordot(gradient, self._direction(inputs), 1)
+            return outer.gradient(along, weights, unconnected_gradients="zero")
+
+        return slope
+
+    def _direction(self, inputs: tf.Tensor) -> tf.Tensor:
+        return tf.constant(np.eye(int(inputs.shape[1]))[self.column], inputs.dtype)
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.zeros_like(places.inputs[:, :1])
