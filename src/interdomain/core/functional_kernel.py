@@ -61,10 +61,10 @@ class Functional(WholeRows):
     >>> rows(X).shape
     TensorShape([3, 3])
 
-    Under a finite-rank prior, and sums of such priors, all covariances are exact. Under full priors,
-    slopes need GPflow's stationary kernels, their sums or products. Averages are exact if each
-    stationary kernel is averaged in one column, or is a squared exponential. They are sums over
-    weighted points under all other kernels.
+    Under a finite-rank prior, and sums of such priors, all covariances are exact. Slopes under a
+    full prior need GPflow's stationary kernels, their sums or products. Averages are exact if each
+    stationary kernel is averaged in one column, or is a squared exponential. Under all other
+    kernels they are sums over weighted points.
 
     :param prior: The kernel of f, of one output.
     :param functionals: A functional of :mod:`interdomain.functionals`, or a list.

@@ -201,7 +201,7 @@ class Derivative(LinearFunctional):
             raise refusal("order", "be 1 or 2", order, "pass 1 for the slope")
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
-        """The derivative of a function, by forward differentiation along the column."""
+        """The derivative of a function, by differentiation along the column."""
         for _ in range(self.order):
             function = self._slope(function)
         return function(places.inputs)

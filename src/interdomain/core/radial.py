@@ -1,9 +1,9 @@
-"""Derivatives of stationary kernels of the scaled distance, in closed form, also at distance zero.
+"""Derivatives of stationary kernels in closed form, also at distance zero.
 
-With scaled lags ``t_a`` and ``r^2 = sum_a t_a^2``, write ``G_n = ((1/r) d/dr)^n k``. A derivative of
-k by several lags is a sum over ways to pair them: each pair of equal lags gives one, every other
-lag a factor ``t_a``, and n lags and pairs together a factor ``G_n``. Automatic differentiation of
-GPflow's kernels is wrong at distance zero, where they clip the distance.
+The kernel depends on ``r^2 = sum_a t_a^2`` for scaled lags ``t_a``. Let ``G_n = ((1/r) d/dr)^n k``.
+A derivative of k by several lags is a sum over the ways to pair equal lags: every lag without a
+partner gives a factor ``t_a``, and n lags and pairs together give a factor ``G_n``. (Automatic
+differentiation of GPflow's kernels is wrong at distance zero, where they clip the distance.)
 """
 
 from __future__ import annotations
