@@ -132,19 +132,18 @@ def _is_linear(kernel: Any) -> bool:
 def _in_parts(kernel: Kernel, two: Two, first: Places, second: Places | None) -> tf.Tensor:
     """The result of :func:`covariance`, a few rows at a time."""
     width = int(first.inputs.shape[1])
-    each, by_row = _cost(two, width), second is None and any(isinstance(p, Areas) for p in two)
-    if each == 1 and not by_row:
+    each = _cost(two, width)
+    if second is None and any(isinstance(part, Areas) for part in two):
+        return _row_by_row(kernel, two, first)
+    if each == 1:
         return covariance(kernel, two, first, second)
 
     def part(rows: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
         some = Places(rows[:, :width], rows[:, width:])
-        if by_row:
-            return covariance(kernel, two, some, some)[:, 0]
         return covariance(kernel, two, some, Places(*others) if others else None)
 
     if second is None:
-        chunk = 1 if by_row else max(1, _ENTRIES // (4 * each))
-        return map_rows(part, tf.concat(first, axis=1), [], chunk)
+        return map_rows(part, tf.concat(first, axis=1), [], max(1, _ENTRIES // (4 * each)))
     each *= second.inputs.shape[0] or _SEVERAL
     return map_rows(part, tf.concat(first, axis=1), list(second), max(1, _ENTRIES // each))
 
@@ -193,7 +192,8 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
     if any(part is None for part in acting):
         return _zeros(first, second)
     is_stationary = isinstance(kernel, IsotropicStationary)
-    if is_stationary and all(is_exact(kernel, part, len(columns)) for part in acting):
+    exact = [is_stationary and is_exact(kernel, part, len(columns)) for part in acting]
+    if all(exact):
         one, other = (
             places and Places(select_columns(kernel, places.inputs), places.columns)
             for places in (first, second)
@@ -202,6 +202,10 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
     one, other = (
         seen if isinstance(seen, Value) else part for seen, part in zip(acting, two, strict=True)
     )
+    if second is None and exact[0] != exact[1]:
+        return _row_by_row(kernel, (one, other), first)
+    if second is not None and exact[0] and not exact[1]:
+        return tf.transpose(_of_points(kernel, (other, one), second, first))
     return _of_points(kernel, (one, other), first, second)
 
 
@@ -280,16 +284,21 @@ def _of_points(kernel: Kernel, two: Two, first: Places, second: Places | None) -
     return tf.einsum("nqm,q->nm", values, tf.constant(weights, values.dtype))
 
 
-def _of_same_points(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
-    """The covariances of an average and another functional of the same rows."""
+def _row_by_row(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
+    """The covariances of two functionals of the same rows, from matrices of single rows."""
     width = int(places.inputs.shape[1])
-    if not all(isinstance(part, (Average, Value)) for part in two):  # a slope
 
-        def of_row(row: tf.Tensor) -> tf.Tensor:
-            one = Places(row[:, :width], row[:, width:])
-            return _of_points(kernel, two, one, one)[:, 0]
+    def of_row(row: tf.Tensor) -> tf.Tensor:
+        one = Places(row[:, :width], row[:, width:])
+        return covariance(kernel, two, one, one)[:, 0]
 
-        return map_rows(of_row, tf.concat(places, axis=1), [], 1)
+    return map_rows(of_row, tf.concat(places, axis=1), [], 1)
+
+
+def _of_same_points(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
+    """The covariances of averages or values of the same rows."""
+    if not all(isinstance(part, (Average, Value)) for part in two):
+        return _row_by_row(kernel, two, places)
     parts = [
         part.points(places) if isinstance(part, Average) else (places.inputs[:, None], [1.0])
         for part in two
