@@ -88,15 +88,18 @@ def variances(prior: Kernel, rows: FunctionalRows, X: TensorType) -> tf.Tensor:
 
     def of_kind(number: int, places: Places) -> tf.Tensor:
         functional = rows.functionals[number]
-        is_region, given = isinstance(functional, Areas), places
-        if is_region:  # the rows of a region have one variance
-            regions = functional.numbers(places.inputs)
-            _, region_of_rows = tf.unique(regions)
-            count, each = tf.size(_), tf.range(tf.size(regions))
-            given = places.at(tf.math.unsorted_segment_min(each, region_of_rows, count))
         terms = _terms(functional, functional)
-        total = tf.add_n([weight * _in_parts(prior, two, given, None) for weight, two in terms])
-        return (tf.gather(total, region_of_rows) if is_region else total)[:, None]
+
+        def total(some: Places) -> tf.Tensor:
+            values = [weight * _in_parts(prior, two, some, None) for weight, two in terms]
+            return tf.add_n(values)[:, None]
+
+        if not isinstance(functional, Areas):
+            return total(places)
+        regions, region_of_rows = tf.unique(functional.numbers(places.inputs))
+        each = tf.range(tf.size(region_of_rows))
+        first = tf.math.unsorted_segment_min(each, region_of_rows, tf.size(regions))
+        return tf.gather(total(places.at(first)), region_of_rows)
 
     return tf.reshape(rows.by_kind(as_rows(X), of_kind), tf.shape(X)[:-1])
 
@@ -175,8 +178,8 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
     if isinstance(kernel, (Sum, DecomposedKernel)):
         return tf.add_n([covariance(part, two, first, second) for part in kernel.kernels])
     if isinstance(kernel, Product):
-        seen = [columns_seen(part, first.inputs) for part in kernel.kernels]
-        rules = [product_rule(part, seen, int(first.inputs.shape[1])) for part in two]
+        columns_of = [columns_seen(part, first.inputs) for part in kernel.kernels]
+        rules = [product_rule(part, columns_of, int(first.inputs.shape[1])) for part in two]
         if None not in rules:
             return _of_products(kernel.kernels, rules, first, second)
     if _is_linear(kernel):
@@ -188,17 +191,15 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
             return tf.reduce_sum(left * right, axis=0)
         return tf.matmul(left, right, transpose_a=True)
     columns = columns_seen(kernel, first.inputs)
-    acting = [part.seen_by(columns) for part in two]
-    if any(part is None for part in acting):
+    acting = [seen for part in two if (seen := part.seen_by(columns)) is not None]
+    if len(acting) < 2:
         return _zeros(first, second)
     is_stationary = isinstance(kernel, IsotropicStationary)
     exact = [is_stationary and is_exact(kernel, part, len(columns)) for part in acting]
     if all(exact):
-        one, other = (
-            places and Places(select_columns(kernel, places.inputs), places.columns)
-            for places in (first, second)
-        )
-        return stationary_covariance(kernel, (acting[0], acting[1]), one, other)
+        at = first._replace(inputs=select_columns(kernel, first.inputs))
+        at2 = second and second._replace(inputs=select_columns(kernel, second.inputs))
+        return stationary_covariance(kernel, (acting[0], acting[1]), at, at2)
     one, other = (
         seen if isinstance(seen, Value) else part for seen, part in zip(acting, two, strict=True)
     )
@@ -230,8 +231,8 @@ def _of_products(
         * reduce(
             operator.mul,
             [
-                covariance(part, pair, first, second)
-                for part, *pair in zip(kernels, parts, parts2, strict=True)
+                covariance(part, (one, other), first, second)
+                for part, one, other in zip(kernels, parts, parts2, strict=True)
             ],
         )
         for weight, parts in rules[0]
