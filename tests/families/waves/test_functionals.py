@@ -16,7 +16,8 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
     VariationalFourierFeatures,
 )
-from interdomain.kernels import Functional, Periodized
+from interdomain.kernels import FiniteRank, Functional, Periodized
+from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_refused
 from tests.families.waves.interval_cases import LOWER, UPPER
 from tests.functional_oracles import acted, blurs, features_of, means, slopes, with_numbers
@@ -143,6 +144,11 @@ def test_training_rows_depend_on_no_parameter() -> None:
         found = Kuf_in_domain(features, kernel, tf.constant(rows))
     assert all(part is None for part in tape.gradient(found, kernel.trainable_variables))
     np.testing.assert_allclose(found, gpflow.covariances.Kuf(features, kernel, rows))
+    kernel, Y = kernel.with_prior(FiniteRank(prior, features)), np.cos(rows[:, :1])
+    model = StructuredSGPR((rows, Y), kernel, features, noise_variance=0.1)
+    exact = gpflow.models.GPR((rows, Y), kernel, noise_variance=0.1)
+    assert not model.feature_parameters
+    np.testing.assert_allclose(model.elbo(), exact.log_marginal_likelihood(), rtol=1e-5)
 
 
 def test_compiled_with_gradients_and_in_float32() -> None:
