@@ -267,12 +267,6 @@ class Areas(LinearFunctional):
         """The region of each row, ``[n]``."""
         return tf.cast(tf.round(inputs[:, 0]), tf.int64)
 
-    def of_regions(self, function: Function, size: int, dtype: Any) -> tf.Tensor:
-        """The weighted sums of a function over every region, ``[R, C]``."""
-        chosen = tf.range(len(self.points), dtype=tf.int64)
-        ids = np.repeat(np.arange(self.num_regions), np.diff(self.ends))
-        return self._sums(function, chosen, tf.constant(ids), size, tf.zeros([], dtype))
-
     def _sums(
         self, function: Function, chosen: tf.Tensor, ids: tf.Tensor, size: int, like: tf.Tensor
     ) -> tf.Tensor:

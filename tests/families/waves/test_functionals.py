@@ -136,7 +136,7 @@ def test_beyond_the_interval() -> None:
 
 
 def test_training_rows_depend_on_no_parameter() -> None:
-    """Of slopes and means; the boxes of all means are in the interval."""
+    """The features of slopes and means; the boxes of all means are in the interval."""
     prior, features = interval(1)
     kernel = Functional(prior, [Derivative(0), Mean([0.4])])
     rows = with_numbers([INSIDE, INSIDE])
@@ -152,7 +152,7 @@ def test_training_rows_depend_on_no_parameter() -> None:
 
 
 def test_compiled_with_gradients_and_in_float32() -> None:
-    """Of a number of rows that is not known, with gradients with respect to the inputs."""
+    """An unknown number of rows, with gradients with respect to the inputs."""
     prior, waves = box([2, 0], 24)
     kernel = Functional(prior, [Derivative(0), Mean([0.2, 0.0, 0.1]), Blur(0.02), Value()])
     rows = with_numbers([X] * 4)
