@@ -70,11 +70,8 @@ def test_harmonic_kernels() -> None:
 def test_orthogonal_points_and_several_outputs() -> None:
     first, _ = kernels()
     kernel, noise = Functional(first, FUNCTIONALS), gpflow.likelihoods.Gaussian(0.1)
-    check(
-        idm.models.SVGP(
-            kernel, noise, InducingPoints(Z), orthogonal_inducing_variable=InducingPoints(Z + 0.1)
-        )
-    )
+    points = InducingPoints(Z), InducingPoints(Z + 0.1)
+    check(idm.models.OrthogonalSVGP(kernel, noise, *points))
     wrapped = gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z))
     mixing = LinearCoregionalization([kernel, Functional(Matern52(), FUNCTIONALS)], np.eye(2))
     for outputs in (SharedIndependent(kernel, 2), mixing):
