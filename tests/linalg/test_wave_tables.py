@@ -24,7 +24,7 @@ ROWS = X = np.random.default_rng(0).uniform(-1, 1, size=(NUM_ROWS, 4))
 Y = np.stack([np.sin(3 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 
 
-def box(columns: Any, num_inducing: int, base: Any = gpflow.kernels.Matern32) -> Any:
+def box(columns: Any, num_inducing: int, base: Any = gpflow.kernels.Matern52) -> Any:
     kernel = base(lengthscales=np.full(len(columns), 0.8))
     kernel = idm.kernels.Periodized.from_data(kernel, X[:, columns], active_dims=columns)
     return kernel, iv.BoxFourierFeatures.for_kernel(kernel, num_inducing)
@@ -33,7 +33,7 @@ def box(columns: Any, num_inducing: int, base: Any = gpflow.kernels.Matern32) ->
 def sum_of_one_box() -> Any:
     kernel, some = box([1, 3], 30)
     other = idm.kernels.Periodized(
-        gpflow.kernels.Matern12(), kernel.lower, kernel.upper, active_dims=[1, 3]
+        gpflow.kernels.Matern52(), kernel.lower, kernel.upper, active_dims=[1, 3]
     )
     more = iv.BoxFourierFeatures.for_kernel(other, 50)
     return kernel + other, iv.SumInducingVariables([some, more])

@@ -7,7 +7,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.kernels import Matern12, Matern32
+from gpflow.kernels import Matern52, SquaredExponential
 
 import interdomain as idm
 from interdomain.functionals import Areas, Blur, ByDegree, Derivative, Mean, Value
@@ -17,7 +17,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import FiniteRank, Functional, GlobeMatern32, Periodized
+from interdomain.kernels import FiniteRank, Functional, GlobeMatern52, Periodized
 from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.sums import waves as wave_sums
 from interdomain.sums.waves import WaveSums
@@ -36,7 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def box(columns: list[int], count: int, base: Any = Matern32) -> tuple[Any, Any]:
+def box(columns: list[int], count: int, base: Any = Matern52) -> tuple[Any, Any]:
     kernel = base(variance=1.3, lengthscales=np.full(len(columns), 0.8))
     kernel = Periodized(kernel, [-2.0] * len(columns), [2.1] * len(columns), active_dims=columns)
     features = BoxFourierFeatures.for_kernel(kernel, count)
@@ -54,7 +54,7 @@ def mixed() -> Parts:
     (first, waves), (second, others), (third, more) = (
         box([2], 5),
         box([0], 5),
-        box([2], 9, Matern12),
+        box([2], 9, SquaredExponential),
     )
     product = ProductInducingVariables([waves, others])
     prior = FiniteRank(first.kernel * second.kernel, product) + third
@@ -70,14 +70,14 @@ def mixed() -> Parts:
 
 def one_box() -> Parts:
     """A sum of waves of one box: tables for both."""
-    (first, waves), (second, others) = box([1, 0], 15), box([1, 0], 25, Matern12)
+    (first, waves), (second, others) = box([1, 0], 15), box([1, 0], 25, SquaredExponential)
     functionals = [Derivative(0), Mean([0.4, 0.2]), Value()]
     rows = with_numbers([RNG.uniform(-1.5, 1.5, size=(20, 2)) for _ in functionals])
     return Functional(first + second, functionals), SumInducingVariables([waves, others]), rows
 
 
 def globe() -> Parts:
-    kernel, harmonics = GlobeMatern32(lengthscale=0.6), SphericalHarmonics(3, range(6))
+    kernel, harmonics = GlobeMatern52(lengthscale=0.6), SphericalHarmonics(3, range(6))
     factors = ByDegree(1.2 ** -np.arange(6.0))
     functionals = [factors, Derivative(0), Mean([10.0, 20.0]), Value()]
     places = [RNG.uniform([-90, -180], [90, 180], size=(15, 2)) for _ in functionals]

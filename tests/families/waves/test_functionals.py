@@ -27,7 +27,7 @@ TOLERANCES: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-8}
 
 
 def box(columns: Any, count: int) -> Any:
-    base = Matern32(lengthscales=np.full(len(columns), 0.6))
+    base = Matern52(lengthscales=np.full(len(columns), 0.6))
     kernel = Periodized(base, [-1.6] * len(columns), [1.9] * len(columns), active_dims=columns)
     return kernel, BoxFourierFeatures.for_kernel(kernel, count)
 
