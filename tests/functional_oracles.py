@@ -41,7 +41,7 @@ def blurs(function: Function, X: np.ndarray, deviations: Any, points: int = 50) 
 def averages(
     function: Function, X: np.ndarray, scales: Any, nodes: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Of the function at the nodes times scales around X, in one column after the other."""
+    """Averages of the function at nodes around X, in one column after the other."""
     scales = np.broadcast_to(scales, X.shape)
     for column in range(X.shape[1]):
         if np.any(scales[:, column]):

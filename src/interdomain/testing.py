@@ -109,10 +109,9 @@ def check_family(
     variables = list({id(variable): variable for variable in parts}.values())
     acted = acted_on(inducing_variable, kernel, X)
     if acted.names:
-        (actual, slopes), (expected, expected_slopes) = (
-            _with_gradients(one, variables) for one in (acted.closed, acted.reference)
-        )
-        for name, one, other in zip(acted.names, actual, expected, strict=True):
+        results, slopes = _with_gradients(acted.closed, variables)
+        references, expected_slopes = _with_gradients(acted.reference, variables)
+        for name, one, other in zip(acted.names, results, references, strict=True):
             close(f"{name} of the features", one, other, 1e-6, acted.size)
         for variable, one, other in zip(variables, slopes, expected_slopes, strict=True):
             close(f"the gradient of functionals to {variable.name}", one, other, 1e-5, acted.size)
@@ -136,10 +135,10 @@ def check_family(
 
     with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
         actual = _with_gradients(structured, variables)
-        expected = _with_gradients(by_gpflow, variables)
-    for name, one, other in zip(("mean", "variance", "KL"), actual[0], expected[0], strict=True):
+        wanted = _with_gradients(by_gpflow, variables)
+    for name, one, other in zip(("mean", "variance", "KL"), actual[0], wanted[0], strict=True):
         close(f"the {name} of an SVGP", one, other, 1e-6)
-    for variable, one, other in zip(variables, actual[1], expected[1], strict=True):
+    for variable, one, other in zip(variables, actual[1], wanted[1], strict=True):
         close(f"the gradient of an SVGP to {variable.name}", one, other, 1e-6)
 
 

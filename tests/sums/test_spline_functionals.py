@@ -228,3 +228,19 @@ def test_sparse_or_dense_or_refused() -> None:
             (lambda: structure(plane, Mean([0.2, 0.2])), "widths or variances of functionals: the"),
         ]
     )
+
+
+def test_full_prior() -> None:
+    """The prior variance of rows that the splines do not explain is a part of the bound."""
+    prior, splines = Matern52(lengthscales=0.3), SplineFeatures(0.0, 1.0, 40, 3)
+    kernel = Functional(prior, [Value(), Mean([0.1]), Derivative(0)])
+    X, Y = rows(1, 60)
+    X[:, 1] %= 3
+    model = StructuredSGPR((X, Y), kernel, splines, noise_variance=0.1, charge="trace")
+    with pytest.raises(ValueError, match="or make the prior of Functional of finite rank"):
+        model.elbo()
+    gpflow.set_trainable(kernel, False)
+    assert isinstance(model._features.sums, SplineSums)
+    stock = gpflow.models.SGPR((X, Y), kernel, splines, noise_variance=0.1)
+    np.testing.assert_allclose(model.elbo(), stock.elbo(), rtol=1e-8)
+    assert_alike(model.predict_f(X, full_cov=True), stock.predict_f(X, full_cov=True))

@@ -284,12 +284,6 @@ class Areas(LinearFunctional):
             self.validate("X", inputs.numpy(), inputs.numpy())
         return tf.cast(tf.round(inputs[:, 0]), tf.int64)
 
-    def of_regions(self, function: Function, size: int, dtype: Any) -> tf.Tensor:
-        """The weighted sums of a function over every region, ``[R, C]``."""
-        every = tf.range(self.num_regions)[:, None]
-        points, total = self.at_points(tf.cast(every, dtype))
-        return total(map_rows(function, points, [], max(_ENTRIES // size, 1)))
-
     def seen_by(self, columns: IntArray) -> LinearFunctional:
         return self
 

@@ -88,15 +88,18 @@ def variances(prior: Kernel, rows: FunctionalRows, X: TensorType) -> tf.Tensor:
 
     def of_kind(number: int, places: Places) -> tf.Tensor:
         functional = rows.functionals[number]
-        is_region, given = isinstance(functional, Areas), places
-        if is_region:  # the rows of a region have one variance
-            regions = functional.numbers(places.inputs)
-            _, region_of_rows = tf.unique(regions)
-            count, each = tf.size(_), tf.range(tf.size(regions))
-            given = places.at(tf.math.unsorted_segment_min(each, region_of_rows, count))
         terms = _terms(functional, functional)
-        total = tf.add_n([weight * _in_parts(prior, two, given, None) for weight, two in terms])
-        return (tf.gather(total, region_of_rows) if is_region else total)[:, None]
+
+        def total(some: Places) -> tf.Tensor:
+            values = [weight * _in_parts(prior, two, some, None) for weight, two in terms]
+            return tf.add_n(values)[:, None]
+
+        if not isinstance(functional, Areas):
+            return total(places)
+        regions, region_of_rows = tf.unique(functional.numbers(places.inputs))
+        each = tf.range(tf.size(region_of_rows))
+        first = tf.math.unsorted_segment_min(each, region_of_rows, tf.size(regions))
+        return tf.gather(total(places.at(first)), region_of_rows)
 
     return tf.reshape(rows.by_kind(as_rows(X), of_kind), tf.shape(X)[:-1])
 
@@ -132,19 +135,18 @@ def _is_linear(kernel: Any) -> bool:
 def _in_parts(kernel: Kernel, two: Two, first: Places, second: Places | None) -> tf.Tensor:
     """The result of :func:`covariance`, a few rows at a time."""
     width = int(first.inputs.shape[1])
-    each, by_row = _cost(two, width), second is None and any(isinstance(p, Areas) for p in two)
-    if each == 1 and not by_row:
+    each = _cost(two, width)
+    if second is None and any(isinstance(part, Areas) for part in two):
+        return _row_by_row(kernel, two, first)
+    if each == 1:
         return covariance(kernel, two, first, second)
 
     def part(rows: tf.Tensor, *others: tf.Tensor) -> tf.Tensor:
         some = Places(rows[:, :width], rows[:, width:])
-        if by_row:
-            return covariance(kernel, two, some, some)[:, 0]
         return covariance(kernel, two, some, Places(*others) if others else None)
 
     if second is None:
-        chunk = 1 if by_row else max(1, _ENTRIES // (4 * each))
-        return map_rows(part, tf.concat(first, axis=1), [], chunk)
+        return map_rows(part, tf.concat(first, axis=1), [], max(1, _ENTRIES // (4 * each)))
     each *= second.inputs.shape[0] or _SEVERAL
     return map_rows(part, tf.concat(first, axis=1), list(second), max(1, _ENTRIES // each))
 
@@ -176,8 +178,8 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
     if isinstance(kernel, (Sum, DecomposedKernel)):
         return tf.add_n([covariance(part, two, first, second) for part in kernel.kernels])
     if isinstance(kernel, Product):
-        seen = [columns_seen(part, first.inputs) for part in kernel.kernels]
-        rules = [product_rule(part, seen, int(first.inputs.shape[1])) for part in two]
+        columns_of = [columns_seen(part, first.inputs) for part in kernel.kernels]
+        rules = [product_rule(part, columns_of, int(first.inputs.shape[1])) for part in two]
         if None not in rules:
             return _of_products(kernel.kernels, rules, first, second)
     if _is_linear(kernel):
@@ -189,19 +191,22 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
             return tf.reduce_sum(left * right, axis=0)
         return tf.matmul(left, right, transpose_a=True)
     columns = columns_seen(kernel, first.inputs)
-    acting = [part.seen_by(columns) for part in two]
-    if any(part is None for part in acting):
+    acting = [seen for part in two if (seen := part.seen_by(columns)) is not None]
+    if len(acting) < 2:
         return _zeros(first, second)
     is_stationary = isinstance(kernel, IsotropicStationary)
-    if is_stationary and all(is_exact(kernel, part, len(columns)) for part in acting):
-        one, other = (
-            places and Places(select_columns(kernel, places.inputs), places.columns)
-            for places in (first, second)
-        )
-        return stationary_covariance(kernel, (acting[0], acting[1]), one, other)
+    exact = [is_stationary and is_exact(kernel, part, len(columns)) for part in acting]
+    if all(exact):
+        at = first._replace(inputs=select_columns(kernel, first.inputs))
+        at2 = second and second._replace(inputs=select_columns(kernel, second.inputs))
+        return stationary_covariance(kernel, (acting[0], acting[1]), at, at2)
     one, other = (
         seen if isinstance(seen, Value) else part for seen, part in zip(acting, two, strict=True)
     )
+    if second is None and exact[0] != exact[1]:
+        return _row_by_row(kernel, (one, other), first)
+    if second is not None and exact[0] and not exact[1]:
+        return tf.transpose(_of_points(kernel, (other, one), second, first))
     return _of_points(kernel, (one, other), first, second)
 
 
@@ -226,8 +231,8 @@ def _of_products(
         * reduce(
             operator.mul,
             [
-                covariance(part, pair, first, second)
-                for part, *pair in zip(kernels, parts, parts2, strict=True)
+                covariance(part, (one, other), first, second)
+                for part, one, other in zip(kernels, parts, parts2, strict=True)
             ],
         )
         for weight, parts in rules[0]
@@ -280,16 +285,21 @@ def _of_points(kernel: Kernel, two: Two, first: Places, second: Places | None) -
     return tf.einsum("nqm,q->nm", values, tf.constant(weights, values.dtype))
 
 
-def _of_same_points(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
-    """The covariances of an average and another functional of the same rows."""
+def _row_by_row(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
+    """The covariances of two functionals of the same rows, from matrices of single rows."""
     width = int(places.inputs.shape[1])
-    if not all(isinstance(part, (Average, Value)) for part in two):  # a slope
 
-        def of_row(row: tf.Tensor) -> tf.Tensor:
-            one = Places(row[:, :width], row[:, width:])
-            return _of_points(kernel, two, one, one)[:, 0]
+    def of_row(row: tf.Tensor) -> tf.Tensor:
+        one = Places(row[:, :width], row[:, width:])
+        return covariance(kernel, two, one, one)[:, 0]
 
-        return map_rows(of_row, tf.concat(places, axis=1), [], 1)
+    return map_rows(of_row, tf.concat(places, axis=1), [], 1)
+
+
+def _of_same_points(kernel: Kernel, two: Two, places: Places) -> tf.Tensor:
+    """The covariances of averages or values of the same rows."""
+    if not all(isinstance(part, (Average, Value)) for part in two):
+        return _row_by_row(kernel, two, places)
     parts = [
         part.points(places) if isinstance(part, Average) else (places.inputs[:, None], [1.0])
         for part in two

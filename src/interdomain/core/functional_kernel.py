@@ -147,8 +147,11 @@ class Functional(WholeRows):
             return ActedFeatures(self.prior.inducing_variable).explained_diagonal(self, X)
         return variances(self.prior, self.rows, X)
 
-    def acting_family(self, inducing_variable: InducingVariables) -> ActedFeatures:
-        """The features of the prior, on which the functionals act."""
+    def acting_family(self, inducing_variable: InducingVariables) -> InterDomainInducingVariables:
+        """The features of the prior, on which the functionals act; or a family of this kernel."""
+        if Functional in getattr(inducing_variable, "kernels", ()):
+            family: InterDomainInducingVariables = inducing_variable
+            return family
         return ActedFeatures(inducing_variable)
 
     def scaled_parts(self) -> list[Kernel]:

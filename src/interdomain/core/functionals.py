@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray, finite_array, integer, number, refusal, short
-from .._tracing import compiled
+from .._tracing import compiled, plain_operations
 
 Function: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 """A function from inputs ``[n, D]`` to values ``[n, C]``, each row by itself."""
@@ -204,7 +204,8 @@ class Derivative(LinearFunctional):
         """The derivative of a function, by differentiation along the column."""
         for _ in range(self.order):
             function = self._slope(function)
-        return function(places.inputs)
+        with plain_operations():
+            return function(places.inputs)
 
     def _slope(self, function: Function) -> Function:
         def slope(inputs: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,9 @@ and are graded around the lag zero, where the kernel may be a narrow peak.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +62,13 @@ def lag_rule(
     deviations = [error.deviation for error in errors if error.deviation is not None]
     tiny = tf.constant(np.finfo(lag.dtype.as_numpy_dtype).tiny * 1e6, lag.dtype)
     if deviations:
-        deviation = tf.sqrt(tf.add_n([tf.square(one) for one in deviations]))
+        deviation = tf.sqrt(reduce(operator.add, [tf.square(one) for one in deviations]))
         width = widths[0] if widths else tf.zeros_like(deviation)
         reach = width / 2 + _TAIL * deviation
         bends = (-_TAIL, *(-b for b in _BENDS), 0.0, *_BENDS) if widths else _BENDS
         knots = [(width / 2 + bend * deviation) / reach for bend in bends]
     else:
-        width = tf.add_n(widths)
+        width = reduce(operator.add, widths)
         reach = width / 2
         least = tf.minimum(widths[0], widths[-1]) if len(widths) == 2 else tf.zeros_like(width)
         most = width - least

@@ -85,8 +85,9 @@ def stationary_covariance(
 
 
 def _order(functional: LinearFunctional, column: int) -> int:
-    is_along = isinstance(functional, Derivative) and functional.column == column
-    return functional.order if is_along else 0
+    if isinstance(functional, Derivative) and functional.column == column:
+        return functional.order
+    return 0
 
 
 class _Column:
@@ -129,9 +130,10 @@ def _expectation(kernel: Any, columns: Sequence[_Column]) -> tf.Tensor:
 
 def _over_intervals(kernel: Any, column: _Column) -> tf.Tensor:
     """The expectation over uniform errors in one column, in closed form if it is known."""
-    known, widths = antiderivative(kernel, column.scale), [error.width for error in column.errors]
+    known = antiderivative(kernel, column.scale)
+    widths = [error.width for error in column.errors if error.width is not None]
     by_quadrature = partial(_by_quadrature, kernel, [column])
-    if known is None or None in widths:
+    if known is None or len(widths) < len(column.errors):
         return by_quadrature()
 
     def differences() -> tf.Tensor:
@@ -148,7 +150,8 @@ def _over_intervals(kernel: Any, column: _Column) -> tf.Tensor:
 
 
 def _by_quadrature(kernel: Any, columns: Sequence[_Column]) -> tf.Tensor:
-    steps, weights = [column.lag for column in columns], []
+    steps = [column.lag for column in columns]
+    weights: list[tf.Tensor] = []
     for place, column in enumerate(columns):
         if column.errors:
             nodes, weight = _rule(column, len(weights), alone=len(columns) == 1)

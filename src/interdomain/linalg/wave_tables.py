@@ -78,17 +78,9 @@ class BoxWaves(NamedTuple):
 
     @property
     def norms(self) -> Array:
-        """The amplitude of each wave, ``[W]``: one in combinations."""
-        if self.combined is not None:
-            return np.ones(len(self.functions))
+        """The amplitudes of orthonormal waves, ``[W]``."""
         norms = np.where(self.functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(self.periods)
         return np.asarray(np.prod(norms, axis=1))
-
-    def as_combined(self) -> BoxWaves:
-        """These features as combinations of waves."""
-        if self.combined is not None:
-            return self
-        return self._replace(combined=scipy.sparse.diags_array(self.norms, format="csr"))
 
     def is_of_box(self, other: BoxWaves) -> bool:
         """Whether the columns and the box are the same, and both are combinations or neither is."""

@@ -10,10 +10,14 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array
+from ..core.family import InterDomainInducingVariables, with_jitter
+from ..core.functional_kernel import Functional
+from ..linalg import Full, StructuredOperator
 from ..linalg.chunks import map_rows
 
 MOST_ENTRIES = 2**24
@@ -112,3 +116,43 @@ def constant(values: Array) -> tf.Tensor:
 def as_array(value: TensorType) -> Array:
     """A parameter or a tensor as an array, in double precision."""
     return np.array(tf.convert_to_tensor(value), np.float64)
+
+
+class FunctionalPoints(InterDomainInducingVariables):
+    """The functionals of f at rows, such as the data of an exact regression.
+
+    :param X: Rows ``[M, D]`` of a :class:`interdomain.kernels.Functional` kernel.
+    """
+
+    kernels = (Functional,)
+
+    def __init__(self, X: TensorType) -> None:
+        super().__init__()
+        self.X = tf.convert_to_tensor(X)
+
+    @property
+    def num_inducing(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    def num_columns(self, kernel: Functional) -> int:
+        return int(self.X.shape[1])
+
+    def Kuf(self, kernel: Functional, X: TensorType) -> tf.Tensor:
+        return kernel(self.X, X)
+
+    def Kuu(self, kernel: Functional, *, jitter: float = 0.0) -> StructuredOperator:
+        return Full(with_jitter(kernel(self.X), jitter))
+
+
+def points_of(X: TensorType, kernel: Kernel) -> InducingVariables:
+    """The inducing variables that are the values of rows."""
+    return FunctionalPoints(X) if isinstance(kernel, Functional) else InducingPoints(X)
+
+
+@Kuf.register(FunctionalPoints, Functional, object)
+def Kuf_functional_points(
+    inducing_variable: FunctionalPoints, kernel: Functional, Xnew: TensorType
+) -> tf.Tensor:
+    """The covariances of rows with other rows."""
+    return inducing_variable.Kuf(kernel, Xnew)

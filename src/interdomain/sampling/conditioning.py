@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import (
@@ -47,7 +47,7 @@ from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
 from ..posteriors.weights import WeightsPosterior
-from .base import Draws, PriorSample, as_array, constant
+from .base import Draws, PriorSample, as_array, constant, points_of
 from .priors import prior_sample
 from .weights import WeightedFunctions, functions_of_weights
 
@@ -126,7 +126,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         q, inducing_variable, whiten = _optimal_q(posterior), posterior.inducing_variable, True
     elif isinstance(posterior, VGPPosterior):
         q, whiten = (posterior.q_mu, posterior.q_sqrt), posterior.white
-        inducing_variable = InducingPoints(posterior.X_data)
+        inducing_variable = points_of(posterior.X_data, kernel)
     else:
         q, whiten = (posterior.q_mu, posterior.q_sqrt), posterior.whiten
         inducing_variable = posterior.X_data
@@ -252,7 +252,7 @@ def _gpr_functions(posterior: GPRPosterior, draws: Draws) -> LatentFunctions:
     matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
     solve = Full(matrix).root().solve
     mean = solve(errors)
-    latents = LatentGPs(posterior.kernel, (InducingPoints(posterior.X_data),))
+    latents = LatentGPs(posterior.kernel, (points_of(posterior.X_data, posterior.kernel),))
     number, variances = int(errors.shape[1]), as_array(noise)
     return _condition(latents, number, solve, variances, lambda: _draw(mean, None, draws), draws)
 

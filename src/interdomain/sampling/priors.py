@@ -17,6 +17,7 @@ from ..core.covariances import Kvu
 from ..core.decomposed import DecomposedInducingVariables, DecomposedKernel, pair_blocks
 from ..core.family import InterDomainInducingVariables
 from ..core.finite_rank import FiniteRank
+from ..core.functional_kernel import Functional
 from ..core.pairs import Kuu_operator
 from ..core.set_inducing_variables import SetInducingVariables
 from ..core.set_kernel import SetKernel
@@ -25,7 +26,7 @@ from ..families.harmonic.points import ComponentInducingPoints
 from ..families.harmonizable.spectral_mixture import SpectralComponent
 from ..families.images.channel_additive import ChannelKernel
 from ..families.sphere.kernel import ZonalKernel
-from .base import Draws, PriorSample, as_array, constant, unknown_prior
+from .base import Draws, FunctionalPoints, PriorSample, as_array, constant, unknown_prior
 from .waves import Waves
 from .zonal import Directions
 
@@ -62,6 +63,30 @@ class Sums(PriorSample):
         pair_blocks(inducing_variable, self.kernel)
         pairs = zip(inducing_variable.inducing_variables, self.parts, strict=True)
         return tf.concat([part.project(block) for block, part in pairs if block is not None], 1)
+
+
+class Acted(PriorSample):
+    """Functionals of functions of a prior. Inducing variables belong to the functions, unless they
+    are rows of functionals."""
+
+    def __init__(self, kernel: Functional, draws: Draws) -> None:
+        columns = draws.num_columns
+        columns = None if columns is None else len(kernel.rows.seen_inputs(columns))
+        self.kernel, self._size = kernel, draws.num_samples
+        self._inner = prior_sample(kernel.prior, replace(draws, num_columns=columns))
+        self.entries_per_row = self._inner.entries_per_row
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        def values(inputs: tf.Tensor) -> tf.Tensor:
+            return tf.transpose(self._inner(inputs))
+
+        return tf.transpose(self.kernel.rows.act(values, X, self._size))
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """The inducing variables of the functions, or the values of rows."""
+        if isinstance(inducing_variable, FunctionalPoints):
+            return self.by_rows(inducing_variable.X)
+        return self._inner.project(inducing_variable)
 
 
 class Slopes(PriorSample):
@@ -181,6 +206,7 @@ def _over_channel(kernel: ChannelKernel, draws: Draws) -> PointSums:
 
 
 _SAMPLES: tuple[tuple[tuple[type, ...], Callable[..., PriorSample]], ...] = (
+    ((Functional,), Acted),
     ((FiniteRank,), FeatureSums),
     ((Sum, DecomposedKernel), Sums),
     ((ZonalKernel,), Directions),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import gpflow
@@ -19,6 +19,9 @@ from ..core.functionals import ByDegree, LinearFunctional, Value
 from ..core.pairs import Kuf_in_domain
 from ..core.wave_functionals import acted_waves
 from ..linalg.wave_tables import BoxWaves, Tables, WaveTables
+
+_ENTRIES = 2**23
+"""The count of numbers of features that are summed at a time."""
 
 
 class RowTables(Protocol):
@@ -157,10 +160,11 @@ def acted_tables(
 
     :param waves: The features under each functional; None for sums over regions.
     """
-    dtype, size = gpflow.default_float(), int(inducing_variable.num_inducing)
+    size = int(inducing_variable.num_inducing)
 
-    def features(inputs: tf.Tensor) -> tf.Tensor:
-        return tf.linalg.matrix_transpose(Kuf_in_domain(inducing_variable, prior, inputs))
+    def features(X: Array) -> Array:
+        rows = tf.constant(X, gpflow.default_float())
+        return np.asarray(Kuf_in_domain(inducing_variable, prior, rows), np.float64)
 
     parts: list[RowTables] = []
     for box, functional in zip(waves, rows.functionals, strict=True):
@@ -169,9 +173,21 @@ def acted_tables(
         else:
             ((weight, areas),) = functional.terms
             assert isinstance(areas, Areas)
-            of_regions = weight * areas.of_regions(features, size, dtype).numpy().T
-            parts.append(AreaTables(areas, of_regions.astype(np.float64)))
+            parts.append(AreaTables(areas, weight * _of_regions(areas, features, size)))
     return ActedTables(parts, rows)
+
+
+def _of_regions(areas: Areas, features: Callable[[Array], Array], size: int) -> Array:
+    """The weighted sums of features ``[M, n]`` over each region, ``[M, R]``, a few points at a
+    time."""
+    numbers = np.repeat(np.arange(areas.num_regions), np.diff(areas.ends))
+    sums, step = np.zeros([areas.num_regions, size]), max(_ENTRIES // size, 1)
+    for start in range(0, len(numbers), step):
+        some = slice(start, start + step)
+        values = features(areas.points[some])
+        entries = areas.weights[some], (numbers[some], np.arange(values.shape[1]))
+        sums += scipy.sparse.csr_array(entries, (len(sums), values.shape[1])) @ values.T
+    return sums.T
 
 
 def is_of_regions(functional: LinearFunctional) -> bool:
@@ -187,23 +203,25 @@ def acted_features(
 
     :param degrees: The degrees of the features on the globe, ``[M]``; None if they have none.
     """
-    plain = waves.as_combined()
-    functions, total = plain.functions, scipy.sparse.csr_array(plain.combined.shape)
+    plain, functions, size = waves.combined, waves.functions, waves.num_features
+    if plain is None:  # the waves are the features
+        plain = scipy.sparse.diags_array(waves.norms, format="csr")
+    total = scipy.sparse.csr_array(plain.shape)
     for weight, part in functional.terms:
-        of_features = np.full(plain.num_features, weight)
+        of_features = np.full(size, weight)
         if isinstance(part, ByDegree):
             if degrees is None:
                 return None
             of_features *= part.of_degrees(degrees)
             part = Value()
-        seen = part.seen_by(plain.columns)
+        seen = part.seen_by(waves.columns)
         if seen is None:  # zero
             continue
-        acted = acted_waves(seen, plain.functions, plain.periods)
+        acted = acted_waves(seen, waves.functions, waves.periods)
         if acted is None or (total.nnz and not np.array_equal(functions, acted.functions)):
             return None
         functions = acted.functions
         diagonals = map(scipy.sparse.diags_array, (of_features, acted.factors))
-        total = total + next(diagonals) @ plain.combined @ next(diagonals)
+        total = total + next(diagonals) @ plain @ next(diagonals)
         total.eliminate_zeros()
-    return plain._replace(functions=functions, combined=total)
+    return waves._replace(functions=functions, combined=total)

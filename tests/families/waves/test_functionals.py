@@ -16,7 +16,8 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
     VariationalFourierFeatures,
 )
-from interdomain.kernels import Functional, Periodized
+from interdomain.kernels import FiniteRank, Functional, Periodized
+from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_refused
 from tests.families.waves.interval_cases import LOWER, UPPER
 from tests.functional_oracles import acted, blurs, features_of, means, slopes, with_numbers
@@ -135,7 +136,7 @@ def test_beyond_the_interval() -> None:
 
 
 def test_training_rows_depend_on_no_parameter() -> None:
-    """Of slopes and means; the boxes of all means are in the interval."""
+    """The features of slopes and means; the boxes of all means are in the interval."""
     prior, features = interval(1)
     kernel = Functional(prior, [Derivative(0), Mean([0.4])])
     rows = with_numbers([INSIDE, INSIDE])
@@ -143,10 +144,15 @@ def test_training_rows_depend_on_no_parameter() -> None:
         found = Kuf_in_domain(features, kernel, tf.constant(rows))
     assert all(part is None for part in tape.gradient(found, kernel.trainable_variables))
     np.testing.assert_allclose(found, gpflow.covariances.Kuf(features, kernel, rows))
+    kernel, Y = kernel.with_prior(FiniteRank(prior, features)), np.cos(rows[:, :1])
+    model = StructuredSGPR((rows, Y), kernel, features, noise_variance=0.1)
+    exact = gpflow.models.GPR((rows, Y), kernel, noise_variance=0.1)
+    assert not model.feature_parameters
+    np.testing.assert_allclose(model.elbo(), exact.log_marginal_likelihood(), rtol=1e-5)
 
 
 def test_compiled_with_gradients_and_in_float32() -> None:
-    """Of a number of rows that is not known, with gradients with respect to the inputs."""
+    """An unknown number of rows, with gradients with respect to the inputs."""
     prior, waves = box([2, 0], 24)
     kernel = Functional(prior, [Derivative(0), Mean([0.2, 0.0, 0.1]), Blur(0.02), Value()])
     rows = with_numbers([X] * 4)

@@ -26,7 +26,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from ...._arguments import Array, IntArray
-from ...._tracing import compiled, is_operation_by_operation
+from ...._tracing import compiled, has_plain_operations, is_operation_by_operation
 from .dimensions import raises_of
 from .harmonics import planar_norms, raise_factors
 
@@ -181,9 +181,14 @@ def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
 
 
 @lru_cache(maxsize=128)
+def _plan_of(dimension: int, chains: bytes) -> Any:
+    return _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
+
+
+@lru_cache(maxsize=128)
 def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
     """One traced function per (dimension, chains, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
-    plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
+    plan = _plan_of(dimension, chains)
     multiply = tf.custom_gradient(lambda *inputs: _multiply(plan, *inputs))
 
     def evaluate(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
@@ -213,8 +218,12 @@ def chosen_harmonics(
     dimension = X.shape[-1]
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
-    evaluate = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
-    if is_operation_by_operation():
-        evaluate = evaluate.python_function
-    rows = evaluate(tf.transpose(flat), scale[None])
+    key, inputs = chains.astype(np.int64).tobytes(), (tf.transpose(flat), scale[None])
+    if has_plain_operations():
+        plan = _plan_of(dimension, key)
+        factors = _evaluate_factors(plan, inputs[0]) if plan.rounds else None
+        rows = scale[None] if factors is None else _multiply(plan, factors, scale[None])[0]
+    else:
+        evaluate = _compiled(dimension, key, X.dtype)
+        rows = (evaluate.python_function if is_operation_by_operation() else evaluate)(*inputs)
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
