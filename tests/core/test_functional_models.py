@@ -68,14 +68,12 @@ def test_harmonic_kernels() -> None:
 
 
 def test_orthogonal_points_and_several_outputs() -> None:
+    """GPflow's own wrapper of points requires that rows have the columns of points."""
     first, _ = kernels()
     kernel, noise = Functional(first, FUNCTIONALS), gpflow.likelihoods.Gaussian(0.1)
-    check(
-        idm.models.SVGP(
-            kernel, noise, InducingPoints(Z), orthogonal_inducing_variable=InducingPoints(Z + 0.1)
-        )
-    )
-    wrapped = gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z))
+    points = InducingPoints(Z), InducingPoints(Z + 0.1)
+    check(idm.models.OrthogonalSVGP(kernel, noise, *points))
+    wrapped = idm.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z))
     mixing = LinearCoregionalization([kernel, Functional(Matern52(), FUNCTIONALS)], np.eye(2))
     for outputs in (SharedIndependent(kernel, 2), mixing):
         check(gpflow.models.SVGP(outputs, noise, wrapped, num_latent_gps=2))

@@ -14,23 +14,20 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, TypeAlias, cast
 
-import gpflow
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Constant, Kernel, Linear, Polynomial, Product, Sum
+from gpflow.kernels import Kernel, Product, Sum
 from gpflow.kernels.stationaries import IsotropicStationary
 
 from .._arguments import refusal
 from ..linalg.chunks import map_rows
-from .acting import acted_features
 from .averages import Areas, Average
 from .columns import as_rows, select_columns
 from .decomposed import DecomposedKernel
-from .finite_rank import FiniteRank
 from .functional_rows import FunctionalRows
 from .functionals import ByDegree, LinearFunctional, Places, Value
 from .lag_rules import EVALUATIONS
-from .pairs import Kuu_operator
+from .linear_functionals import is_linear, linear_features
 from .product_rule import columns_seen, product_rule
 from .stationary_functionals import averaged, is_exact, stationary_covariance
 
@@ -123,13 +120,7 @@ def _is_known(kernel: Any) -> bool:
     """Whether slopes and averages of the kernel have closed forms."""
     if isinstance(kernel, (Sum, Product)):
         return all(map(_is_known, kernel.kernels))
-    return isinstance(kernel, IsotropicStationary) or _is_linear(kernel)
-
-
-def _is_linear(kernel: Any) -> bool:
-    """Whether f is a weighted sum of known functions, on which functionals act."""
-    kinds = (FiniteRank, Constant, Linear)
-    return isinstance(kernel, kinds) and not isinstance(kernel, Polynomial)
+    return isinstance(kernel, IsotropicStationary) or is_linear(kernel)
 
 
 def _in_parts(kernel: Kernel, two: Two, first: Places, second: Places | None) -> tf.Tensor:
@@ -182,9 +173,9 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
         rules = [product_rule(part, columns_of, int(first.inputs.shape[1])) for part in two]
         if None not in rules:
             return _of_products(kernel.kernels, rules, first, second)
-    if _is_linear(kernel):
+    if is_linear(kernel):
         left, right = (
-            _linear_features(kernel, part, places)
+            linear_features(kernel, part, places)
             for part, places in zip(two, (first, second or first), strict=True)
         )
         if second is None:
@@ -239,19 +230,6 @@ def _of_products(
         for weight2, parts2 in rules[1]
     ]
     return tf.add_n(values) if values else _zeros(first, second)
-
-
-def _linear_features(kernel: Any, functional: LinearFunctional, places: Places) -> tf.Tensor:
-    """The functional of functions whose weights have unit variances, ``[M, n]``."""
-    if isinstance(kernel, FiniteRank):
-        features = acted_features(kernel.inducing_variable, kernel, functional, places)
-        jitter = gpflow.config.default_jitter()
-        return Kuu_operator(kernel.inducing_variable, kernel, jitter=jitter).root().solve(features)
-    if isinstance(kernel, Constant):
-        return tf.transpose(functional.of_ones(places)) * tf.sqrt(kernel.variance)
-    size = len(columns_seen(kernel, places.inputs))
-    slopes = functional.act(lambda X: select_columns(kernel, X), places, size)
-    return tf.transpose(slopes * tf.sqrt(kernel.variance))
 
 
 def _of_areas(kernel: Kernel, two: Two, first: Places, second: Places) -> tf.Tensor:

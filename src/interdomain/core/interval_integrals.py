@@ -1,9 +1,9 @@
 """Integrals over intervals of stationary kernels of one column, in closed form.
 
 With ``u = |lag| / scale``, a kernel k(u) has a second antiderivative ``c u + g(u)``, where g
-decays. A covariance of two means over intervals is a second difference of it, and that of a mean
-and a value a first difference of its slope. The second difference of ``c u`` is a multiple of the
-density of the difference of two uniform errors.
+decays. The covariance of two means over intervals is a second difference of this function. The
+covariance of a mean and a value is a first difference of its slope. The second difference of
+``c u`` is a multiple of the density of the difference of two uniform errors.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The covariance of two averages in a column is ``E k(lag + t)``. The number t is the difference of an
 error of each row: uniform for a mean, Gaussian for a blur. Its density is a trapezoid, a Gaussian
-or a smoothed box. Panels of a Gauss-Legendre rule end where the density or the kernel has a kink,
-and are graded around the lag zero, where the kernel may be a narrow peak.
+or a smoothed box. The panels of a Gauss-Legendre rule end at the kinks of the density and the
+kernel. They are graded around the lag zero, where the kernel may be a narrow peak.
 """
 
 from __future__ import annotations

@@ -105,9 +105,10 @@ class OrthogonalPart(FeaturePart):
         pair, kernel = self._pair, self._kernel
         if self._roots is not None:
             return orthogonal_features(self._roots, pair, kernel, X)
-        # Orthogonal points are rows like those of X. The base's features are therefore evaluated,
-        # and compiled, once for both.
-        if isinstance(pair.orthogonal, InducingPoints):
+        # Orthogonal points are rows like those of X, unless rows are functionals. The base's
+        # features are therefore evaluated, and compiled, once for both.
+        is_acted = hasattr(kernel, "acting_family")
+        if isinstance(pair.orthogonal, InducingPoints) and not is_acted:
             columns = Kuf(pair.base, kernel, tf.concat([X, pair.orthogonal.Z], axis=0))
         else:
             parts = Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)
