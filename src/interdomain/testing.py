@@ -48,11 +48,11 @@ def check_family(
     >>> idm.testing.check_family(harmonics, kernel, X)
 
     :param inducing_variable: An inducing variable of one output, with M variables.
-        :param kernel: A kernel of one output, with which the inducing variable has covariances.
-        :param X: Rows ``[N, D]`` in the domain of the features, a few tens.
-        :param jitter: The jitter that is added to Kuu before it is factorised.
-        :param rtol: The largest allowed difference, relative to the largest number of an array.
-        :raises AssertionError: If a check fails; the message names the check.
+    :param kernel: A kernel of one output, with which the inducing variable has covariances.
+    :param X: Rows ``[N, D]`` in the domain of the features, a few tens.
+    :param jitter: The jitter that is added to Kuu before it is factorised.
+    :param rtol: The largest allowed difference, relative to the largest number of an array.
+    :raises AssertionError: If a check fails; the message names the check.
     """
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
     rng, size = np.random.default_rng(0), int(inducing_variable.num_inducing)

@@ -71,7 +71,7 @@ def difference(expected: str, found: str) -> str | None:
 
 PAGES = {str(page.relative_to(ROOT)): page for page in pages()}
 
-EXAMPLES = ("covariances", "inducing_variables", "kernels", "plotting", "transforms")
+EXAMPLES = ("covariances", "functionals", "inducing_variables", "kernels", "plotting", "transforms")
 QUICK = {"README.md", *(f"docs/examples/{name}.md" for name in EXAMPLES)}
 """The pages that train no model, or a small one."""
 

@@ -87,7 +87,8 @@ class LinearFunctional(abc.ABC):
     def validate(self, name: str, inputs: Array, columns: Array) -> None:  # noqa: B027
         """Check the rows with this functional; a ValueError otherwise.
 
-        :param inputs: See :class:`Places`, as for ``columns``.
+        :param inputs: The inputs of the prior, ``[n, D]``.
+        :param columns: All columns of the rows without the number of the functional, ``[n, E]``.
         """
 
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
