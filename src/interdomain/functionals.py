@@ -5,7 +5,8 @@
 of the globe. :class:`interdomain.kernels.Functional` is the kernel of rows with functionals.
 """
 
-from .core.averages import Areas, Blur, Mean
+from .core.areas import Areas
+from .core.averages import Blur, Mean
 from .core.functionals import ByDegree, Derivative, LinearFunctional, Value
 
 __all__ = ["Areas", "Blur", "ByDegree", "Derivative", "LinearFunctional", "Mean", "Value"]

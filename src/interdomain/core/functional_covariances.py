@@ -21,7 +21,8 @@ from gpflow.kernels.stationaries import IsotropicStationary
 
 from .._arguments import refusal
 from ..linalg.chunks import map_rows
-from .averages import Areas, Average
+from .areas import Areas
+from .averages import Average
 from .columns import as_rows, select_columns
 from .decomposed import DecomposedKernel
 from .functional_rows import FunctionalRows

@@ -14,7 +14,8 @@ from gpflow.functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, IntArray, instance, refusal, short
 from .columns import as_rows
-from .functionals import Function, LinearFunctional, Places
+from .functionals import LinearFunctional, Places
+from .slopes import Function
 
 
 class FunctionalRows:

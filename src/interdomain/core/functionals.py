@@ -9,18 +9,15 @@ are ``L phi``. A family has closed forms for its features
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray, finite_array, integer, number, refusal, short
-from .._tracing import compiled, plain_operations
-
-Function: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
-"""A function from inputs ``[n, D]`` to values ``[n, C]``, each row by itself."""
+from .._tracing import plain_operations
+from .slopes import Function, slope_along
 
 _HIGHEST_ORDER = 2
 
@@ -212,11 +209,7 @@ class Derivative(LinearFunctional):
         def slope(inputs: tf.Tensor) -> tf.Tensor:
             direction = np.eye(int(inputs.shape[1]))[self.column]
             tangent = tf.zeros_like(inputs) + tf.constant(direction, inputs.dtype)
-            if not tf.executing_eagerly():
-                return _slope_in_graph(function, inputs, tangent)
-            if _is_recording():
-                return _slope_by_tapes(function, inputs, tangent)
-            return compiled(partial(_slope_in_graph, function))(inputs, tangent)
+            return slope_along(function, inputs, tangent)
 
         return slope
 
@@ -235,44 +228,6 @@ class Derivative(LinearFunctional):
         if self.column >= num_inputs:
             rule = f"be below {num_inputs}, the number of inputs of the prior"
             raise refusal("column", rule, self.column, "pass the number of an input, from 0")
-
-
-# Slopes are gradients of gradients: the gradient to the inputs is linear in the upstream gradient.
-# TensorFlow's forward accumulators fail in compiled functions, and record nothing in
-# ``tf.init_scope``, where tapes record nothing either.
-
-
-def _is_recording() -> bool:
-    """Whether gradient tapes record operations here."""
-    somewhere = tf.constant(1.0)
-    with tf.GradientTape() as tape:
-        tape.watch(somewhere)
-        double = 2 * somewhere
-    return tape.gradient(double, somewhere) is not None
-
-
-def _slope_by_tapes(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
-    """The derivative of a function along a tangent, outside of graphs."""
-    inputs = tf.identity(inputs)
-    with tf.GradientTape(watch_accessed_variables=False) as outer:
-        with tf.GradientTape(watch_accessed_variables=False) as inner:
-            inner.watch(inputs)
-            values = function(inputs)
-        upstream = tf.ones_like(values)
-        outer.watch(upstream)
-        gradient = inner.gradient(values, inputs, upstream)
-    slopes = None if gradient is None else outer.gradient(gradient, upstream, tangent)
-    return tf.zeros_like(values) if slopes is None else slopes
-
-
-def _slope_in_graph(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
-    """The derivative of a function along a tangent, in a graph."""
-    inputs = tf.identity(inputs)
-    values = function(inputs)
-    upstream = tf.ones_like(values)
-    (gradient,) = tf.gradients(values, [inputs], [upstream])
-    slopes = None if gradient is None else tf.gradients(gradient, [upstream], [tangent])[0]
-    return tf.zeros_like(values) if slopes is None else slopes
 
 
 class ByDegree(LinearFunctional):

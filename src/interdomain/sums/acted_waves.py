@@ -13,7 +13,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array, IntArray
-from ..core.averages import Areas
+from ..core.areas import Areas
 from ..core.functional_rows import FunctionalRows
 from ..core.functionals import ByDegree, LinearFunctional, Value
 from ..core.pairs import Kuf_in_domain

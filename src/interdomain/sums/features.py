@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
-from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
+from gpflow.mean_functions import MeanFunction
 
 from .._arguments import Array, BoolArray
 from ..core.decomposed import flat_blocks, summed_pairs
@@ -20,10 +20,11 @@ from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
-from ..core.functional_rows import ActedMean, FunctionalRows, columns_of_mean
+from ..core.functional_rows import ActedMean, FunctionalRows
 from ..core.pairs import Kuf_in_domain, settings_of, structure_of
 from .dense import DenseSums
 from .kinds import batch_by_kind, tensors_by_kind, total_by_kind
+from .mean_columns import MeanColumns
 from .protocol import Sums
 
 _FAR = 4.0
@@ -239,59 +240,6 @@ class Features:
 
 def _identities(parts: Iterable[Any]) -> list[int]:
     return [id(module) for part in parts for module in (part, *part.parameters)]
-
-
-class MeanColumns:
-    """A mean function as ``columns(X) @ weights()``, which can be trained without data. The columns
-    are ones for zero and constant means, and X and ones for linear means. Any other mean function
-    is subtracted from Y before rows are summed.
-
-    :ivar kind: The name of the kind of columns, for messages and files.
-    :ivar residual: Whether the mean is subtracted from Y; its parameters are then parameters of
-        the features.
-    """
-
-    def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
-        is_acted, self._function = isinstance(mean_function, ActedMean), mean_function
-        self._rows = mean_function.rows if is_acted else None
-        self._mean = mean_function.mean_function if is_acted else mean_function
-        self._num_outputs = num_outputs
-        kind, known = type(self._mean), {Zero: "constant", Constant: "constant"}
-        self.kind = (known | {Linear: "linear"}).get(kind, kind.__name__)
-        self.residual = kind not in (Zero, Constant, Linear)
-
-    def num_columns(self, input_dim: int) -> int:
-        """The number H of columns, for X with ``input_dim``."""
-        if self._rows is not None:
-            input_dim = len(self._rows.seen_inputs(input_dim))
-        return input_dim + 1 if self.kind == "linear" else 1
-
-    def described(self, input_dim: int) -> dict[str, Any]:
-        """The number of columns by name, if functionals act on the mean function."""
-        if self._rows is None:
-            return {}
-        return {"columns of the mean function": self.num_columns(input_dim)}
-
-    def rest(self, X: tf.Tensor) -> tf.Tensor:
-        """The part of the mean at rows X ``[N, D]`` that has no columns, ``[N, P]`` or zero."""
-        return self._function(X) if self.residual else tf.zeros([], X.dtype)
-
-    def columns(self, X: tf.Tensor) -> tf.Tensor:
-        """The columns at rows X ``[N, D]``, ``[N, H]``."""
-        if self._rows is not None:
-            return columns_of_mean(self._rows, X, linear=self.kind == "linear")
-        ones = tf.ones_like(X[:, :1])
-        return tf.concat([X, ones], axis=1) if self.kind == "linear" else ones
-
-    def weights(self) -> tf.Tensor:
-        """The weights, ``[H, P]``."""
-        mean, size = self._mean, self._num_outputs
-        if type(mean) is Linear:
-            slopes = tf.broadcast_to(tf.convert_to_tensor(mean.A), [mean.A.shape[0], size])
-            return tf.concat([slopes, tf.broadcast_to(mean.b, [1, size])], axis=0)
-        if type(mean) is Constant:
-            return tf.broadcast_to(tf.convert_to_tensor(mean.c), [1, size])
-        return tf.zeros([1, size], gpflow.default_float())
 
 
 def terms_of_incomplete(
