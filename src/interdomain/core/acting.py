@@ -6,6 +6,7 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
+from .combined import num_inducing
 from .family import InterDomainInducingVariables
 from .functionals import LinearFunctional, Places, Value
 from .pairs import as_family
@@ -48,8 +49,8 @@ def _acted(
     closed = family.acted_Kuf(kernel, functional, places)
     if closed is not None:
         return closed
-    size = family.num_inducing
-    size = size if isinstance(size, int) else int(tf.get_static_value(size) or _SEVERAL)
+    number = num_inducing(family)
+    size = number if isinstance(number, int) else _SEVERAL
 
     def features(inputs: tf.Tensor) -> tf.Tensor:
         return tf.linalg.matrix_transpose(covariances(kernel, inputs))

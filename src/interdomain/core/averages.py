@@ -63,7 +63,7 @@ class Average(LinearFunctional, abc.ABC):
 
         def averages(points: tf.Tensor) -> tf.Tensor:
             values = function(tf.reshape(points, [-1, width]))
-            values = tf.reshape(values, [-1, count, size])
+            values = tf.reshape(values, [-1, count, values.shape[1] or tf.shape(values)[1]])
             return tf.einsum("nqc,q->nc", values, tf.constant(weights, values.dtype))
 
         return map_rows(averages, points, [], max(_ENTRIES // (count * size), 1))

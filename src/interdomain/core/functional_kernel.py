@@ -17,6 +17,7 @@ from .._arguments import Array, refusal
 from ..linalg import StructuredOperator
 from .acting import acted_features
 from .columns import WholeRows, as_rows, kernel_method, scaled_parts
+from .combined import num_inducing
 from .decomposed import DecomposedKernel, flat_blocks
 from .dictionaries import Dictionary
 from .family import Block, BlockBatch, InterDomainInducingVariables
@@ -31,6 +32,7 @@ from .pairs import (
     as_family,
     boxed_parts,
     num_columns_of_any,
+    settings_of,
     structure_of,
 )
 from .parameters import single_output
@@ -171,7 +173,7 @@ class ActedFeatures(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int | tf.Tensor:
-        return self._features.num_inducing
+        return num_inducing(self._features)
 
     def Kuf(self, kernel: Functional, X: TensorType) -> tf.Tensor:
         """The functionals of the features, ``[M, batch..., N]``."""
@@ -225,10 +227,9 @@ class ActedFeatures(InterDomainInducingVariables):
             return None
         return [StackedBlocks([block], [position]) for position, block in enumerate(blocks)]
 
-    def settings_of(self, kernel: Kernel) -> Any:
-        prior: Any = self._features
-        settings = getattr(prior, "settings_of", lambda part: part)(kernel.prior)
-        return {"prior": settings, **kernel.rows.settings()}
+    def settings_of(self, kernel: Functional) -> Any:
+        """The settings of the prior, and the functionals."""
+        return {"prior": settings_of(self._features, kernel.prior), **kernel.rows.settings()}
 
     def dictionary(self, kernel: Functional) -> Dictionary | None:
         return FunctionalDictionary.of(self._features, kernel)

@@ -201,6 +201,8 @@ class Derivative(LinearFunctional):
         def slope(inputs: tf.Tensor) -> tf.Tensor:
             direction = np.eye(int(inputs.shape[1]))[self.column]
             tangent = tf.zeros_like(inputs) + tf.constant(direction, inputs.dtype)
+            if not tf.executing_eagerly():
+                return _slope_in_graph(function, inputs, tangent)
             with tf.autodiff.ForwardAccumulator(inputs, tangent) as accumulator:
                 values = function(inputs)
             return accumulator.jvp(values, tf.UnconnectedGradients.ZERO)
@@ -218,6 +220,17 @@ class Derivative(LinearFunctional):
         if self.column >= num_inputs:
             rule = f"be below {num_inputs}, the number of inputs of the prior"
             raise refusal("column", rule, self.column, "pass the number of an input, from 0")
+
+
+def _slope_in_graph(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
+    """The derivative of a function along a tangent, as the gradient of a gradient. TensorFlow's
+    forward accumulators record nothing in graphs that are traced in ``tf.init_scope``."""
+    inputs = tf.identity(inputs)
+    values = function(inputs)
+    upstream = tf.ones_like(values)
+    (gradient,) = tf.gradients(values, [inputs], [upstream])
+    slopes = None if gradient is None else tf.gradients(gradient, [upstream], [tangent])[0]
+    return tf.zeros_like(values) if slopes is None else slopes
 
 
 class ByDegree(LinearFunctional):

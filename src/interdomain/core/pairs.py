@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -34,7 +34,8 @@ class RegisteredPairs(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int | tf.Tensor:
-        return self._inducing_variable.num_inducing
+        size = self._inducing_variable.shape[0] if self._inducing_variable.shape else None
+        return self._inducing_variable.num_inducing if size is None else size
 
     def Kuf(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
         return Kuf(self._inducing_variable, kernel, X)
@@ -133,6 +134,15 @@ def structure_of(inducing_variable: InducingVariables, kernel: Kernel) -> Featur
     """The structure of the features in sums over rows, from their family; None for dense sums."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.structure(kernel)
+
+
+def settings_of(inducing_variable: InducingVariables, kernel: Kernel) -> Any:
+    """The settings of a kernel on which ``Kuf`` depends, from the family of the features. The
+    kernel, for points and other pairs that are registered with GPflow."""
+    if hasattr(kernel, "acting_family"):
+        return kernel.acting_family(inducing_variable).settings_of(kernel)
+    is_family = isinstance(inducing_variable, InterDomainInducingVariables)
+    return inducing_variable.settings_of(kernel) if is_family else kernel
 
 
 def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:

@@ -19,9 +19,11 @@ from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
 from ..sums.bound import bound, from_reference, residual_of
 from ..sums.current import CurrentSums
+from ..sums.features import Features
+from ..sums.kinds import combined
 from ..sums.protocol import Collapsed, Latents
 from ..sums.statistics import SufficientStatistics
-from .noise import noise_variance_of
+from .noise import noise_by_functional, noise_variance_of
 from .rows_model import RowsModel
 
 _ROWS_AT_A_TIME = 8_192
@@ -112,8 +114,12 @@ class CollapsedModel(RowsModel):
         """The products of targets ``t = (y - r, h)`` that remain after regression on the features,
         ``sum t t^T - C^T (s Kuu + G)^{-1} C``, ``[P + H, P + H]``, with ``C = sum phi t^T``; and
         the reference r, ``[P]``. The columns of the mean function are h."""
-        features, sums = self._features, self.statistics.sums
+        features, sums = self._features, dict(self.statistics.sums)
         targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
+        if features.kinds is not None:
+            known = {name: tf.constant(array) for name, array in sums.items()}
+            sums = {name: part.numpy() for name, part in self._of_all_kinds(known).items()}
+            targets, products = sums["targets"], sums["products"]
         if len(products):
             gram = tf.constant(sums["gram"])
             collapsed = features.sums.finish(features.sums.prior(), gram, tf.constant(products))
@@ -197,11 +203,27 @@ class CollapsedModel(RowsModel):
         """
         features, trainable = self._features, self._features.trainable()
         features.sums.require_fixed(trainable)
-        sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
+        sums = self._of_all_kinds(self._sums.tensors(features, known=known))
+        weights = features.mean.weights()
         weights = from_reference(tf.cast(weights, tf.float64), sums["reference"])
         parts = sums["gram"], tf.matmul(sums["products"], residual_of(weights))
-        prior, gradient = features.sums.prior(), bool(trainable)
+        prior = features.sums.prior()
+        gradient = bool(trainable) or (features.kinds is not None and not known)
         return features.sums.finish(prior, *parts, gram_gradient=gradient), sums, weights
+
+    def _of_all_kinds(self, sums: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
+        """The sums over rows of all functionals, weighted by the inverse of their noise variances,
+        if the rows of each functional have a noise variance of their own."""
+        noise = noise_by_functional(self.likelihood)
+        if noise is None:
+            return sums
+        return combined(sums, tf.cast(tf.convert_to_tensor(noise.variances), tf.float64))
+
+    def _make_features(self) -> Features:
+        noise = noise_by_functional(self.likelihood)
+        kinds = None if noise is None else noise.rows
+        parts = self.kernel, self.inducing_variable, self.mean_function
+        return Features(*parts, self.num_columns, self.num_latent_gps, kinds)
 
     def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The sum of ``K(x_n, x_n)``, for blocks whose features leave out a part of the kernel."""
@@ -209,6 +231,10 @@ class CollapsedModel(RowsModel):
         return tf.reduce_sum(factors * sums["diagonal"])
 
     def _noise_variance(self) -> tf.Tensor:
+        """The noise variance of rows of weight one. It is one if each functional has a noise
+        variance, whose inverse is then a weight of its rows."""
+        if noise_by_functional(self.likelihood) is not None:
+            return tf.ones([], tf.float64)
         return noise_variance_of(self.likelihood)
 
     def latents(self) -> Latents:

@@ -8,19 +8,82 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorData
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorData, TensorType
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, StudentT
 from gpflow.utilities import positive
 
-from .._arguments import real_array, short
+from .._arguments import real_array, refusal, short
 from .._targets import densities_of
+from ..core.columns import as_rows
+from ..core.functional_rows import FunctionalRows
+from ..core.functionals import Places
 
 LEAST_DEGREES = 2.01
 """The least degrees of freedom of a Student-t likelihood. At 2 its variance is infinite."""
 
 _FLOOR, _FIRST_NOISE = 1e-6, 0.1
 """The lower bound and the initial value of the noise variance, as shares of the variance of Y."""
+
+
+class NoiseByFunctional(Function):
+    """The noise variance of rows, which depends on their functional.
+
+    :param variances: A positive number for each functional, ``[F]``.
+    :param rows: The functionals.
+    """
+
+    def __init__(self, variances: TensorData, rows: FunctionalRows) -> None:
+        super().__init__()
+        least = float(np.min(np.asarray(variances)) / (1 + 1e-4))
+        usual = gpflow.config.default_likelihood_positive_minimum()
+        self.variances = gpflow.Parameter(variances, transform=positive(lower=min(least, usual)))
+        self.rows = rows
+
+    @inherit_check_shapes
+    def __call__(self, X: TensorType) -> tf.Tensor:
+        """The noise variances of rows, ``[batch..., N, 1]``."""
+        X, variances = tf.convert_to_tensor(X), tf.convert_to_tensor(self.variances)
+
+        def of_kind(number: int, places: Places) -> tf.Tensor:
+            return tf.fill(tf.shape(places.inputs[:, :1]), variances[number])
+
+        values = self.rows.by_kind(as_rows(X), of_kind)
+        return tf.reshape(values, tf.concat([tf.shape(X)[:-1], [1]], axis=0))
+
+
+def by_functional(noise_variance: TensorData | None, kernel: Any) -> Gaussian | None:
+    """The Gaussian likelihood with a noise variance for each functional of a kernel; None for one
+    noise variance.
+
+    :raises ValueError: If there are not as many variances as functionals, or one is not positive.
+    """
+    if noise_variance is None or isinstance(noise_variance, (gpflow.Parameter, Function)):
+        return None
+    rule = "a number, or one for each functional of the kernel"
+    variances = real_array("noise_variance", noise_variance, rule)
+    if not variances.ndim or variances.size == 1:
+        return None
+    rows: FunctionalRows | None = getattr(kernel, "rows", None)
+    number = 1 if rows is None else len(rows.functionals)
+    if (
+        rows is None
+        or variances.shape != (number,)
+        or not np.all((variances > 0) & np.isfinite(variances))
+    ):
+        remedy = "pass a positive number for each functional of an interdomain.kernels.Functional"
+        raise refusal("noise_variance", f"be {rule}, here {number}", short(variances), remedy)
+    least = float(np.min(variances) / (1 + 1e-4))
+    usual = gpflow.config.default_likelihood_positive_minimum()
+    noise = NoiseByFunctional(variances, rows)
+    return Gaussian(noise, variance_lower_bound=min(least, usual))
+
+
+def noise_by_functional(likelihood: Any) -> NoiseByFunctional | None:
+    """The noise of a likelihood with a variance for each functional; None otherwise."""
+    noise = getattr(likelihood, "variance", None)
+    return noise if isinstance(noise, NoiseByFunctional) else None
 
 
 def noise_variance_of(likelihood: Gaussian | StudentT) -> tf.Tensor:
@@ -81,6 +144,8 @@ def gaussian(
     is_own = densities_of(likelihood) is not Gaussian
     noise = None if is_own else likelihood.variance
     noise = likelihood.scale if noise is None and not is_own else noise
+    if isinstance(noise, NoiseByFunctional):
+        return likelihood
     if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
         what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
         raise ValueError(

@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._arguments import Array
 from .._tracing import numpy_function
 from .features import Features
-from .passes import less, require_weights, statistics_of
+from .passes import require_weights, statistics_of
 from .row_batches import RowsInBatches
 from .statistics import SufficientStatistics, differing_parameter
 
@@ -144,13 +144,13 @@ class CurrentSums:
         def rows() -> tuple[Array, ...]:
             if self._rows is not these:
                 raise RuntimeError("the rows are others than before; compile it again.")
-            rest = less(Y, reference)
+            rest = features.less(X, Y, reference)
             return X.astype(dtype, copy=False), rest.astype(dtype, copy=False), *places
 
         # The rows are not constants: graphs would hold copies of them.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        sums = features.sums.tensors(
+        sums = features.tensors(
             *(tf.ensure_shape(tensor, array.shape) for tensor, array in tensors)
         )
         require_weights(features, (X, Y, *places), sums)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gpflow
@@ -20,9 +20,10 @@ from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
-from ..core.functional_rows import ActedMean, columns_of_mean
-from ..core.pairs import Kuf_in_domain, structure_of
+from ..core.functional_rows import ActedMean, FunctionalRows, columns_of_mean
+from ..core.pairs import Kuf_in_domain, settings_of, structure_of
 from .dense import DenseSums
+from .kinds import batch_by_kind, tensors_by_kind, total_by_kind
 from .protocol import Sums
 
 _FAR = 4.0
@@ -43,6 +44,7 @@ class Features:
     an interval, depend on fewer parameters inside of the box than outside, so only rows inside are
     accepted.
 
+    :param kinds: The functionals of rows, if the sums of each functional are kept apart.
     :ivar sums: The :class:`.Sums` that adds up rows and computes q.
     :ivar boxes: The boxes in which rows must lie, in columns of X; empty if rows may lie anywhere.
     :ivar parameters: The parameters of the features by name, such as "kernel.weight_variances".
@@ -61,8 +63,9 @@ class Features:
         mean_function: MeanFunction,
         num_columns: int,
         num_outputs: int,
+        kinds: FunctionalRows | None = None,
     ) -> None:
-        self.kernel, self.inducing_variable = kernel, inducing_variable
+        self.kernel, self.inducing_variable, self.kinds = kernel, inducing_variable, kinds
         self.num_columns, self.num_outputs = num_columns, num_outputs
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
@@ -123,8 +126,42 @@ class Features:
         if self.mean.residual:
             rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
         level, deviation = np.mean(rest, axis=0), np.std(rest, axis=0)
+        if (ones := self._ones(X)) is not None:
+            level = ones @ rest / np.maximum(ones @ ones, np.finfo(float).tiny)
         level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
         return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
+
+    def less(self, X: Array, Y: Array, reference: Array) -> Array:
+        """Y minus the reference, in float64 if the reference is nonzero. Of rows with functionals,
+        the functional of the reference is subtracted."""
+        if not np.any(reference):
+            return Y
+        ones = self._ones(X)
+        level = reference if ones is None else ones[:, None] * reference
+        return np.subtract(Y, level, dtype=np.float64)
+
+    def _ones(self, X: Array) -> Array | None:
+        """The functional of each row for the constant one, ``[n]``; None if all rows are values."""
+        if not isinstance(self.mean_function, ActedMean):
+            return None
+        rows = tf.constant(X, gpflow.default_float())
+        return np.asarray(self.mean_function.rows.of_ones(rows), np.float64)[:, 0]
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        """The sums over one batch of rows: see :meth:`.Sums.batch`."""
+        if self.kinds is not None:
+            return batch_by_kind(self.sums, self.kinds, X, Y, *more)
+        return self.sums.batch(X, Y, *more)
+
+    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
+        """The sums over all rows, from the total of all batches."""
+        return self.sums.total(added) if self.kinds is None else total_by_kind(self.sums, added)
+
+    def tensors(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows, with gradients: see :meth:`.Sums.tensors`."""
+        if self.kinds is not None:
+            return tensors_by_kind(self.sums, self.kinds, *rows)
+        return self.sums.tensors(*rows)
 
     def row_features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
@@ -164,15 +201,16 @@ class Features:
             "columns of X": self.num_columns,
             "columns of Y": self.num_outputs,
             "mean function": self.mean.kind,
+            **self.mean.described(self.num_columns),
             "number of features": self.num_inducing,
             "terms of the diagonal": self.num_terms,
         }
-        settings = [
-            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # for points
-            for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
-        ]
+        blocks = flat_blocks(self.inducing_variable, self.kernel)
+        settings = [settings_of(*block) for block in blocks]
         describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
         describe("inducing_variable", self.inducing_variable, described, set())
+        if self.kinds is not None:
+            described["number of functionals"] = len(self.kinds.functionals)
         if self.mean.residual:
             describe("mean_function", self.mean_function, described, set())
         return described
@@ -224,6 +262,12 @@ class MeanColumns:
         if self._rows is not None:
             input_dim = len(self._rows.seen_inputs(input_dim))
         return input_dim + 1 if self.kind == "linear" else 1
+
+    def described(self, input_dim: int) -> dict[str, Any]:
+        """The number of columns by name, if functionals act on the mean function."""
+        if self._rows is None:
+            return {}
+        return {"columns of the mean function": self.num_columns(input_dim)}
 
     def rest(self, X: tf.Tensor) -> tf.Tensor:
         """The part of the mean at rows X ``[N, D]`` that has no columns, ``[N, P]`` or zero."""

@@ -60,14 +60,14 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
 
     def batch_sums(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         features.check(X)
-        return sums.batch(X, less(Y, reference), *more)
+        return features.batch(X, features.less(X, Y, reference), *more)
 
     with tf.init_scope():
         batches = joined(rows.batches(), sums.rows_at_once)
         first = next(batches, ())
         if first:
             reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
-        total = sums.total(total_over(batches, batch_sums))
+        total = features.total(total_over(batches, batch_sums))
         require_weights(features, first, total)
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(
@@ -86,8 +86,3 @@ def require_weights(features: Features, rows: tuple[Array, ...], total: Mapping[
             f"noise_weights: found weights of rows, which {type(features.sums).__name__} leaves "
             "out of its sums; pass features of another structure, or rows without weights."
         )
-
-
-def less(Y: Array, reference: Array) -> Array:
-    """Y minus the reference, in float64 if the reference is nonzero."""
-    return np.subtract(Y, reference, dtype=np.float64) if np.any(reference) else Y

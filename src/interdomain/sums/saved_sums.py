@@ -14,6 +14,8 @@ import numpy as np
 
 from .._arguments import Array, finite_array, integer
 
+_FUNCTIONALS = "number of functionals"
+
 _PERMISSIONS = 0o666
 """The permissions of new files, before the umask."""
 
@@ -64,7 +66,9 @@ def check_sums(
     """
     num_inputs, num_outputs = description["columns of X"], description["columns of Y"]
     size, terms = description["number of features"], description["terms of the diagonal"]
-    width = num_outputs + (num_inputs + 1 if description["mean function"] == "linear" else 1)
+    is_linear, kinds = description["mean function"] == "linear", description.get(_FUNCTIONALS)
+    acted = description.get("columns of the mean function")
+    width = num_outputs + (acted or (num_inputs + 1 if is_linear else 1))
     shapes: dict[str, tuple[int, ...]] = {
         "products": (size, width),
         "targets": (width, width),
@@ -75,8 +79,11 @@ def check_sums(
     are_whitened = "log_variances" in sums  # and then their kernel is of finite rank
     if are_whitened:
         shapes |= {"log_variances": (), "diagonal": (0,)}
-    if np.ndim(sums["gram"]) != 1:  # for splines and groups it is a vector
+    if np.ndim(sums["gram"]) - (kinds is not None) != 1:  # for splines and groups it is a vector
         shapes["gram"] = size, size
+    if kinds is not None:  # the sums of each functional are kept apart
+        by_kind = {name: (kinds, *shape) for name, shape in shapes.items() if name != "reference"}
+        shapes |= by_kind | {"rows": (kinds,)}
     integer("num_rows", num_rows, at_least=0)
     for name, array in {**parameters, **sums, "reference": reference}.items():
         finite_array(name, array, (np.ndim(array),), "an array")
@@ -84,7 +91,7 @@ def check_sums(
             raise ValueError(f"sums must be {', '.join(sorted(shapes))}, found {name}.")
         if shapes.get(name, np.shape(array)) != np.shape(array):
             raise ValueError(f"{name} must have shape {shapes[name]}, found {np.shape(array)}.")
-    counted = float(sums["targets"][-1, -1])
-    is_number = not are_whitened and "log_weights" not in sums
+    counted = float(np.sum(sums["rows"]) if kinds else sums["targets"][-1, -1])
+    is_number = not are_whitened and ("log_weights" not in sums and acted is None or bool(kinds))
     if is_number and not np.isclose(counted, num_rows, rtol=1e-6, atol=0.1):
         raise ValueError(f"num_rows must be {counted:.10g}, as the sums say, found {num_rows}.")

@@ -62,8 +62,11 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
     :param likelihood: The likelihood of the targets, if it is not the model's.
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
-    for part in scaled_parts(model.kernel):
-        columns = X[:, part.active_dims]
+    kernel, inputs = model.kernel, X
+    if hasattr(kernel, "acting_family"):
+        kernel, inputs = kernel.prior, kernel.rows.places(X)
+    for part in scaled_parts(kernel):
+        columns = inputs[:, part.active_dims]
         if isinstance(part, ZonalKernel):
             part.lift.validate("data: X", columns)
             part.lift.warn("data: X", columns)
@@ -77,7 +80,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             column = int(np.argmax(far))
             warn(
                 "data: columns of X are far from standardised, such as column "
-                f"{np.arange(X.shape[1])[part.active_dims][column]} with a size of "
+                f"{np.arange(inputs.shape[1])[part.active_dims][column]} with a size of "
                 f"{sizes[column]:.3g}; pass (X - X.mean(axis=0)) / X.std(axis=0), or a "
                 f"{type(part).__name__} with lengthscales (or weight_variances) to match."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gpflow
@@ -21,7 +22,7 @@ from ...sums.residuals import Residuals
 from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
-from ..noise import gaussian
+from ..noise import by_functional, gaussian, noise_by_functional
 from ..rows_model import ConvertibleModel
 
 
@@ -78,7 +79,9 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     :param inducing_variable: Any inducing variable that has covariances with the kernel, or points
         ``[M, D]``.
     :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
-    :param noise_variance: The initial noise variance, 1 by default.
+    :param noise_variance: The initial noise variance, 1 by default. For an
+        :class:`interdomain.kernels.Functional` kernel, also one number for each functional: each is
+        trained, without another pass.
     :param noise_weights: A positive number w for each row, ``[N]`` or ``[N, 1]``: an array, or a
         memory-mapped array. The noise variance of the row is s / w, where s is the noise variance
         of the likelihood. A mean of n readings has the weight n. For known noise variances v, pass
@@ -121,6 +124,8 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         progress: bool = True,
     ) -> None:
         self.charge = choice("charge", charge, ("trace", "log"))
+        if likelihood is None and (own := by_functional(noise_variance, kernel)) is not None:
+            likelihood, noise_variance = own, None
         super().__init__(
             with_weights(data, noise_weights),
             kernel,
@@ -145,8 +150,8 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         if not weights or full_cov or full_output_cov:
             return super().predict_log_density((X, Y), full_cov, full_output_cov)
         mean, variance = self.predict_f(X)
-        noise = self._noise_variance() / tf.cast(tf.reshape(weights[0], [-1, 1]), tf.float64)
-        variance += tf.cast(noise, variance.dtype)
+        noise = self.likelihood.variance_at(tf.cast(X, variance.dtype))
+        variance += noise / tf.cast(tf.reshape(weights[0], [-1, 1]), variance.dtype)
         density = gpflow.logdensities.gaussian(tf.cast(Y, mean.dtype), mean, variance)
         return tf.reduce_sum(density, axis=-1)
 
@@ -182,13 +187,22 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
             return precisions * (Y - mean), precisions
 
         return Residuals(
-            self._rows_at_hand.batches,
+            self._weighted_batches,
             slopes_of,
             self._features,
             tf.cast(mean, dtype),
             root.numpy()[None],
             self._price(),
         )
+
+    def _weighted_batches(self) -> Iterator[tuple[Array, ...]]:
+        """The rows in batches, with weights that include the noise variances of functionals."""
+        noise = noise_by_functional(self.likelihood)
+        for X, Y, *weights in self._rows_at_hand.batches():
+            if noise is not None:
+                inverse = 1 / noise(tf.constant(X, gpflow.default_float())).numpy()
+                weights = [inverse * weights[0] if weights else inverse]
+            yield X, Y, *weights
 
     def _price(self) -> float:
         """The derivative of the charge with respect to ``t / 2`` (see ``charge`` of the model)."""
