@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.utilities import positive
 
-import gpflow
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
 from benchmarks._lib.elevations import rows_of
 from benchmarks.functionals.rows import errors, fitted, numbered, predicted
-from gpflow.utilities import positive
 from interdomain.functionals import ByDegree, Value
 
 SCALE = 30.0  # of both data sets: metres, and milligals

@@ -8,7 +8,7 @@ import numpy as np
 
 import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks.functionals.rows import errors, fitted, numbered, predicted
+from benchmarks.functionals.rows import errors, fitted, predicted
 from interdomain.functionals import Derivative, Value
 
 COLUMNS, MAX_DEGREE = 5, 6

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .combined import num_inducing
+from .columns import select_columns
 from .family import InterDomainInducingVariables
 from .functionals import LinearFunctional, Places, Value
 from .pairs import as_family
@@ -46,7 +48,8 @@ def _acted(
     covariances = family.Kuf_in_domain if in_domain else family.Kuf
     if isinstance(functional, Value):
         return covariances(kernel, places.inputs)
-    closed = family.acted_Kuf(kernel, functional, places)
+    closed_form = family.acted_Kuf_in_domain if in_domain else family.acted_Kuf
+    closed = closed_form(kernel, functional, places)
     if closed is not None:
         return closed
     number = num_inducing(family)
@@ -56,3 +59,13 @@ def _acted(
         return tf.linalg.matrix_transpose(covariances(kernel, inputs))
 
     return tf.linalg.matrix_transpose(functional.act(features, places, size))
+
+
+def as_seen(
+    functional: LinearFunctional, kernel: Kernel, places: Places
+) -> tuple[LinearFunctional | None, Places]:
+    """The functional and the places in the columns that a kernel selects among the inputs. None for
+    the functional if the functional of all functions of these columns is zero."""
+    columns = np.arange(int(places.inputs.shape[1]))[kernel.active_dims]
+    inputs = select_columns(kernel, places.inputs)
+    return functional.seen_by(columns), Places(inputs, places.columns)

@@ -56,6 +56,9 @@ class Average(LinearFunctional, abc.ABC):
         offsets = self.scales(places)[:, None] * tf.constant(steps, places.inputs.dtype)
         return places.inputs[:, None] + offsets, products
 
+    def of_ones(self, places: Places) -> tf.Tensor:
+        return tf.ones_like(places.inputs[:, :1])
+
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
         """The average of a function by quadrature, a few rows at a time."""
         points, weights = self.points(places)

@@ -153,6 +153,13 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         """
         return None
 
+    def acted_Kuf_in_domain(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The result of :meth:`acted_Kuf` for places whose functionals need f only inside of the
+        :meth:`domain`. Override it to skip computations for other places."""
+        return self.acted_Kuf(kernel, functional, places)
+
     def sums(
         self, kernel: Any, X: TensorType, weights: TensorType | None, targets: TensorType
     ) -> FeatureSums:

@@ -249,6 +249,15 @@ class ByDegree(LinearFunctional):
     def __init__(self, factors: Any) -> None:
         self.factors = finite_array("factors", factors, (1,), "a vector, one for each degree")
 
+    def of_degrees(self, degrees: IntArray) -> Array:
+        """The factors of harmonics of these degrees; a ValueError if a degree has no factor."""
+        highest, count = int(np.max(degrees)), len(self.factors)
+        if highest >= count:
+            rule = f"have {highest + 1} entries or more, for features up to degree {highest}"
+            raise refusal("factors", rule, count, "pass a factor for each degree from 0")
+        factors: Array = self.factors[degrees]
+        return factors
+
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
         raise ValueError(
             "functionals: found ByDegree for features that have no degrees; pass SphericalHarmonics"

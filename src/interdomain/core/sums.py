@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -81,8 +82,18 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     def acted_Kuf(self, kernel: Any, functional: LinearFunctional, places: Places) -> tf.Tensor:
         """The functional of each block's features."""
-        pairs = self.pairs(kernel)
-        return self._combined([acted_features(*pair, functional, places) for pair in pairs])
+        return self._acted(kernel, functional, places, in_domain=False)
+
+    def acted_Kuf_in_domain(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor:
+        return self._acted(kernel, functional, places, in_domain=True)
+
+    def _acted(
+        self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
+    ) -> tf.Tensor:
+        act = partial(acted_features, functional=functional, places=places, in_domain=in_domain)
+        return self._combined([act(*pair) for pair in self.pairs(kernel)])
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
         """The structure of the sum, from the largest block whose structure a sum can keep."""

@@ -16,7 +16,8 @@ exponential kernel is the limit of an infinite nu, with one t.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+import operator
+from functools import lru_cache, reduce
 
 import numpy as np
 import tensorflow as tf
@@ -62,6 +63,19 @@ def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
         cosines, sines = tf.cos(multiples), tf.sin(multiples)
     pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
     return tf.concat([ones, tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])], axis=0)
+
+
+def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
+    """The values ``[M, N]`` of features ``[M, D]``, times the square root of the box's volume and a
+    factor. ``turns`` ``[N, D]`` are the inputs, in periods from the lower end of the box."""
+    rows = []
+    for column, numbers in enumerate(functions.T):
+        orders = np.unique((numbers[numbers > 0] + 1) // 2)  # only those that occur
+        places = np.searchsorted(orders, (numbers + 1) // 2)
+        places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
+        waves = table(turns[:, column], orders)
+        rows.append(tf.gather(waves if column else factor * waves, places))
+    return reduce(operator.mul, rows)
 
 
 @lru_cache(maxsize=8)

@@ -76,6 +76,20 @@ class BoxWaves(NamedTuple):
         """The number M of features."""
         return len(self.functions) if self.combined is None else int(self.combined.shape[0])
 
+    @property
+    def norms(self) -> Array:
+        """The amplitude of each wave, ``[W]``: one in combinations."""
+        if self.combined is not None:
+            return np.ones(len(self.functions))
+        norms = np.where(self.functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(self.periods)
+        return np.asarray(np.prod(norms, axis=1))
+
+    def as_combined(self) -> BoxWaves:
+        """The same features as combinations of waves."""
+        if self.combined is not None:
+            return self
+        return self._replace(combined=scipy.sparse.diags_array(self.norms, format="csr"))
+
     def is_of_box(self, other: BoxWaves) -> bool:
         """Whether the columns and the box are the same, and both are combinations or neither is."""
         same = (self.combined is None) == (other.combined is None)
@@ -120,12 +134,13 @@ class WaveTables:
             steps, features, combined = frequencies[members] * strides, members, waves.combined
             if combined is not None:
                 combined = combined[:, members]
-                features = np.flatnonzero(np.diff(combined.indptr))
+                is_member = np.diff(combined.indptr) > 0
+                if not number:
+                    is_member |= np.diff(waves.combined.indptr) == 0  # features that are zero
+                features = np.flatnonzero(is_member)
                 combined = combined[features]
             self._kinds.append(_Kind(is_sine, features, steps, combined))
-        norms = np.where(functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(waves.periods)
-        alone = waves.combined is None
-        self._norms = np.prod(norms, axis=1) if alone else np.ones(waves.num_features)
+        self._norms = waves.norms if waves.combined is None else np.ones(waves.num_features)
 
     def table(self, X: Array, strengths: Array) -> Tables:
         """The tables of some rows, ``[K, ...]``.

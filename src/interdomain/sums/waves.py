@@ -9,6 +9,7 @@ from typing import Any, cast
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import Array, IntArray
 from .._tracing import compiled, numpy_function
@@ -17,6 +18,7 @@ from ..core.functional_rows import ActedMean
 from ..core.pairs import structure_of
 from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
+from .acted_waves import RowTables, acted_features, acted_tables, is_of_regions
 from .dense import DenseSums
 from .protocol import Latents, Q, Sums, Tensors
 from .whitened_waves import WhitenedWaves
@@ -32,14 +34,30 @@ class Waves(FeatureStructure):
     """Features that are waves of a box, or combinations of a few waves.
 
     :ivar waves: The waves.
+    :ivar degrees: The degree of each feature on the globe, ``[M]``; None if features have none.
     """
 
-    def __init__(self, waves: BoxWaves) -> None:
-        self.waves, self.size = waves, waves.num_features
+    def __init__(self, waves: BoxWaves, degrees: IntArray | None = None) -> None:
+        self.waves, self.size, self.degrees = waves, waves.num_features, degrees
+
+    @property
+    def is_small(self) -> bool:
+        """Whether dense sums take less time."""
+        return self.size < FEWEST[len(self.waves.columns) - 1]
 
     def sums(self, features: Any) -> WaveSums | None:
-        few = self.size < FEWEST[len(self.waves.columns) - 1]
-        return None if few else WaveSums(features, WaveTables(self.waves))
+        return None if self.is_small else WaveSums(features, WaveTables(self.waves))
+
+    def acted(self, inducing_variable: InducingVariables, kernel: Any) -> ActedWaves | None:
+        """A table for each functional; None if a functional has none."""
+        if self.is_small:
+            return None
+        others = [part for part in kernel.functionals if not is_of_regions(part)]
+        acted = {part: acted_features(self.waves, self.degrees, part) for part in others}
+        if None in acted.values():
+            return None
+        waves = [acted.get(part) for part in kernel.functionals]
+        return ActedWaves(waves, inducing_variable, kernel)
 
     def whitened_sums(self, features: Any, weights: Any) -> WhitenedWaves:
         return WhitenedWaves(features, weights, self.waves)
@@ -50,7 +68,10 @@ class Waves(FeatureStructure):
         waves = [part.waves for part in parts if isinstance(part, Waves)]
         if len(waves) < len(parts) or not all(map(waves[0].is_of_box, waves)):
             return None
-        return Waves(waves[0].with_others(waves[1:]))
+        degrees = [part.degrees for part in parts if isinstance(part, Waves)]
+        known = [part for part in degrees if part is not None]
+        all_known = len(known) == len(degrees)
+        return Waves(waves[0].with_others(waves[1:]), np.concatenate(known) if all_known else None)
 
     def in_product(
         self, others: Sequence[FeatureStructure], members: IntArray
@@ -73,6 +94,23 @@ class Waves(FeatureStructure):
         )
 
 
+class ActedWaves(FeatureStructure):
+    """Features of waves in rows that are linear functionals of f.
+
+    :param waves: The features under each functional; None for sums over regions.
+    :param kernel: The :class:`interdomain.kernels.Functional` kernel.
+    """
+
+    def __init__(
+        self, waves: list[BoxWaves | None], inducing_variable: InducingVariables, kernel: Any
+    ) -> None:
+        self._parts = waves, inducing_variable, kernel.prior, kernel.rows
+        self.size = int(inducing_variable.num_inducing)
+
+    def sums(self, features: Any) -> WaveSums:
+        return WaveSums(features, acted_tables(*self._parts))
+
+
 class WaveSums(DenseSums):
     """Sums of products that are read from small tables, which are summed over batches of rows.
 
@@ -82,7 +120,7 @@ class WaveSums(DenseSums):
     rows_at_once = 2**17
     """A table has a large cost that does not depend on the rows: fewer rows at once take longer."""
 
-    def __init__(self, features: Any, tables: WaveTables) -> None:
+    def __init__(self, features: Any, tables: RowTables) -> None:
         super().__init__(features)
         self.tables = tables
         self._targets = compiled(features.target_sums, input_signature=features.signature())

@@ -11,14 +11,12 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import check_num_inducing, filled_matrix, integer, refusal
-from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
-from ...sums.waves import Waves
+from .acted_harmonics import ActedHarmonics
 from .growth import HarmonicDictionary, columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
-from .lifts import Degrees
 from .mathematics.dimensions import (
     chains_of_degrees,
     num_harmonics,
@@ -26,14 +24,13 @@ from .mathematics.dimensions import (
     validate_degrees,
     validate_dimension,
 )
-from .mathematics.globe import fourier_series, on_the_globe
 from .mathematics.harmonic_products import chosen_harmonics, product_order
 from .mathematics.harmonics import spherical_harmonics
 from .mathematics.zonal_series import cosines, zonal_matrix, zonal_series
-from .on_sphere import OnSphere, inverse_eigenvalues
+from .on_sphere import inverse_eigenvalues
 
 
-class SphericalHarmonics(OnSphere):
+class SphericalHarmonics(ActedHarmonics):
     """Projections of f on spherical harmonics, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, with phi_m an orthonormal harmonic times the
@@ -219,14 +216,6 @@ class SphericalHarmonics(OnSphere):
         levels = inverse_eigenvalues(kernel, eigenvalues)
         # This is one node of the graph; tf.repeat would be fifty.
         return tf.gather(levels, self.level_of_each)
-
-    def structure(self, kernel: ZonalKernel) -> Waves | None:
-        """Waves in latitude and longitude (double Fourier series) on the globe; None otherwise."""
-        columns = seen_columns(kernel, 2) if isinstance(kernel.lift, Degrees) else None
-        if columns is None:
-            return None
-        at = fourier_series(lambda X: self.at(on_the_globe(X)), np.abs(self.chains), columns)
-        return Waves(at)
 
     def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """The prior covariance that the harmonics explain. For whole degrees, by the addition

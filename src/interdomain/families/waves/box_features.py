@@ -19,11 +19,14 @@ from ..._arguments import (
     short,
     warn,
 )
+from ...core.acting import as_seen
 from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
+from ...core.functionals import LinearFunctional, Places
+from ...core.wave_functionals import acted_values
 from ...linalg import Diagonal, StructuredOperator
 from ...linalg.box_ends import slack_of
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
@@ -121,6 +124,21 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
         """The waves at X; they depend on no parameter. Rows outside the box give a warning."""
+        return kernel.waves(self._rows(kernel, X), self.functions)
+
+    def acted_Kuf(
+        self, kernel: Periodized, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The waves that slopes, means and blurs make of the features, with their factors."""
+        seen, selected = as_seen(functional, kernel, places)
+
+        def waves(functions: IntArray) -> tf.Tensor:
+            return kernel.waves(self._rows(kernel, places.inputs), functions)
+
+        return acted_values(seen, self.functions, kernel.periods, selected, waves)
+
+    def _rows(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
+        """The kernel's columns of X. Rows outside the box give a warning."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
         # The values of X are known only outside of compiled functions.
@@ -135,7 +153,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
                     f"box from {kernel.lower} to {kernel.upper}; the prior and the predictions "
                     "repeat there; make the kernel with a wider box."
                 )
-        return kernel.waves(X, self.functions)
+        return X
 
     def structure(self, kernel: Periodized) -> Waves | None:
         """The waves of a box of up to three columns; None for more columns."""

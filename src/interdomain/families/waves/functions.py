@@ -7,15 +7,11 @@ sine of j periods. A feature is a vector of these numbers, one for each column.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable
-from functools import reduce
 
 import numpy as np
-import tensorflow as tf
 
 from ..._arguments import Array, IntArray
-from ...linalg.periodic import table
 
 
 def functions_of(frequencies: IntArray) -> IntArray:
@@ -35,19 +31,6 @@ def num_functions(frequencies: IntArray) -> IntArray:
 def frequencies_of(functions: IntArray) -> IntArray:
     """The frequency of each feature, ``[M, D]``."""
     return (functions + 1) // 2
-
-
-def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
-    """The values ``[M, N]`` of features ``[M, D]``, times the square root of the box's volume and a
-    factor. ``turns`` ``[N, D]`` are the inputs, in periods from the lower end of the box."""
-    rows = []
-    for column, numbers in enumerate(functions.T):
-        orders = np.unique(frequencies_of(numbers[numbers > 0]))  # only those that occur
-        places = np.searchsorted(orders, frequencies_of(numbers))
-        places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
-        waves = table(turns[:, column], orders)
-        rows.append(tf.gather(waves if column else factor * waves, places))
-    return reduce(operator.mul, rows)
 
 
 _DIGITS = 12

@@ -7,6 +7,7 @@ second term gives a matrix of low rank. Polynomials add a border of a few rows."
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
@@ -15,13 +16,17 @@ from gpflow.kernels import Stationary
 
 from ..._arguments import Array, check_num_inducing, finite_array, integer, number, refusal
 from ...core import matern
+from ...core.acting import as_seen
+from ...core.averages import Average, Mean
 from ...core.columns import num_columns, select_columns, with_columns
 from ...core.family import Domain, InterDomainInducingVariables
+from ...core.functionals import Derivative, LinearFunctional, Places
 from ...core.matern import MATERNS, matern_order, noise_density, rate_of
 from ...linalg import LowRankUpdate, StructuredOperator
 from ...linalg.bordered import Bordered
 from ...linalg.box_ends import with_ends
 from . import polynomials
+from .inside import Inside
 from .polynomials import MOST_DEGREES
 
 _CONTINUED: Array = np.array([[1, 1, 0.5], [0, 1, 1], [0, 0, 0.5]])
@@ -160,7 +165,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         """
         x = self._column(kernel, X)
         below, above = self.lower - x, x - self.upper
-        inside = self._inside(x)
+        inside = self._inside.at(x)
         outside = tf.zeros_like(inside)
         order, rate = matern_order(kernel), rate_of(kernel)
         for distance, sign in ((below, -1.0), (above, 1.0)):
@@ -177,7 +182,42 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     def Kuf_in_domain(self, kernel: Stationary, X: TensorType) -> tf.Tensor:
         """The features at rows in the interval; they depend on no parameter of the kernel."""
-        return self._inside(self._column(kernel, X))
+        return self._inside.at(self._column(kernel, X))
+
+    def acted_Kuf(
+        self, kernel: Stationary, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """Slopes, means and blurs of the features: in closed form if they need f only inside the
+        interval, by differentiation or quadrature at other places."""
+        if not isinstance(functional, (Derivative, Average)):
+            return None
+        is_inside = self._inside.contains(*self._seen(kernel, functional, places))
+        inside, outside = (tf.where(some)[:, 0] for some in (is_inside, ~is_inside))
+
+        def features(X: tf.Tensor) -> tf.Tensor:
+            return tf.linalg.matrix_transpose(self.Kuf(kernel, X))
+
+        closed = self._inside.acted(*self._seen(kernel, functional, places.at(inside)))
+        others = functional.act(features, places.at(outside), self.num_inducing)
+        by_rows = [tf.linalg.matrix_transpose(closed), others]
+        return tf.linalg.matrix_transpose(tf.dynamic_stitch([inside, outside], by_rows))
+
+    def acted_Kuf_in_domain(
+        self, kernel: Stationary, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The closed form, which depends on no parameter of the kernel. (The tails of a blur are
+        not in the domain.)"""
+        if isinstance(functional, (Derivative, Mean)):
+            return self._inside.acted(*self._seen(kernel, functional, places))
+        return self.acted_Kuf(kernel, functional, places)
+
+    def _seen(
+        self, kernel: Stationary, functional: LinearFunctional, places: Places
+    ) -> tuple[LinearFunctional | None, Places]:
+        """The functional and the places in the kernel's column."""
+        seen, selected = as_seen(functional, kernel, places)
+        inputs = self._column(kernel, places.inputs)[:, None]
+        return seen, selected._replace(inputs=inputs)
 
     def Kuu(self, kernel: Stationary, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal plus low rank, with a border for polynomials. ``jitter`` is not added, because
@@ -244,15 +284,10 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             )
         return with_ends(tf.squeeze(X, axis=-1), self.lower, self.upper)
 
-    def _inside(self, x: tf.Tensor) -> tf.Tensor:
-        """The constant, cosines, sines and polynomials at x, ``[M, batch..., N]``."""
-        w = tf.constant(self.angular_frequencies, x.dtype)
-        angle = tf.tensordot(w, x - self.lower, axes=0)
-        parts = [tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)]
-        if self.polynomial_degree:
-            t = (x - self.lower) * (2 / self.length) - 1
-            parts.append(polynomials.polynomials(self.polynomial_degree, t))
-        return tf.concat(parts, axis=0)
+    @cached_property
+    def _inside(self) -> Inside:
+        degree = self.polynomial_degree
+        return Inside(self.lower, self.length, self.angular_frequencies, degree)
 
     def validate_kernel(self, kernel: Stationary) -> None:
         """Check that the kernel has one lengthscale; a ValueError otherwise."""

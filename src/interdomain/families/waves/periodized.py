@@ -17,8 +17,8 @@ from ...core.columns import as_rows, checked_columns, kernel_method
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
 from ...core.parameters import single_output
-from ...linalg.periodic import theta_mixture
-from .functions import largest_frequencies, num_functions, products
+from ...linalg.periodic import products, theta_mixture
+from .functions import largest_frequencies, num_functions
 from .spectral_density import column_lengthscales, matern_order, spectral_density
 
 

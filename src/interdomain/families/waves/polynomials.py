@@ -30,6 +30,21 @@ def derivatives(degree: int, count: int, t: Array) -> Array:
     return values
 
 
+def acted(degree: int, order: int, t: tf.Tensor, spread: tf.Tensor) -> tf.Tensor:
+    """The averages of a derivative of ``P_1, ..., P_k`` around t ``[n]``, ``[k, n]``.
+
+    The fourth derivatives are zero: a symmetric average adds half the spread times the second
+    derivative.
+
+    :param order: The order of the derivative.
+    :param spread: The variance of the points that are averaged, ``[n]`` or a number.
+    """
+    values = tf.concat([tf.ones_like(t)[None], polynomials(degree, t)], axis=0)
+    series = tf.constant(_series(degree, order + 3), t.dtype)
+    curved = tf.matmul(series[order + 2], values)
+    return tf.matmul(series[order], values) + spread / 2 * curved
+
+
 def products(degree: int, count: int) -> Array:
     """The integrals over t of products of two derivatives, ``[count, count, k, k]``."""
     nodes, weights = roots_legendre(degree + 1)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from ...._arguments import Array, IntArray, warn
+from ....linalg.periodic import products
 from ....linalg.wave_tables import BoxWaves
 
 _NEGLIGIBLE = 1e-15
@@ -121,6 +122,24 @@ def fourier_series(
     entries, shape = (features, waves.reshape(-1)), (len(orders), len(functions))
     combined = scipy.sparse.csr_array((coefficients[kept], entries), shape)
     return BoxWaves(columns, np.array([90.0, 0.0]), np.full(2, 360.0), functions, combined)
+
+
+def double_waves(series: BoxWaves, latitude_longitude: tf.Tensor, functions: IntArray) -> tf.Tensor:
+    """Waves of amplitude one in the box of a :func:`fourier_series`, ``[W, n]``.
+
+    :param functions: The functions of the waves, as in :class:`.BoxWaves`, ``[W, 2]``.
+    """
+    turns = (latitude_longitude - tf.constant(series.lower, latitude_longitude.dtype)) / 360
+    norms = tf.constant(0.5 ** (np.count_nonzero(functions, axis=1) / 2), turns.dtype)
+    return norms[:, None] * products(turns, functions)
+
+
+def weighted(combined: Any, waves: tf.Tensor) -> tf.Tensor:
+    """The features ``[M, n]`` that combine waves ``[W, n]`` with sparse weights ``[M, W]``."""
+    parts = combined.tocoo()
+    places = np.stack([parts.row, parts.col], axis=1).astype(np.int64)
+    matrix = tf.SparseTensor(places, tf.constant(parts.data, waves.dtype), parts.shape)
+    return tf.sparse.sparse_dense_matmul(matrix, waves)
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:
