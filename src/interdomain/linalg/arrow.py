@@ -21,10 +21,10 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._arguments import Array
 from .._tracing import numpy_function
-from .banded import NotFactorised, stencil_diagonal
 from .dissection import Dissection, dissection
 from .operators import Factor, Summable
 from .precision import checked
+from .stencil_factors import NotFactorised, stencil_diagonal
 
 NOT_FACTORISED = (
     "Cholesky decomposition was not successful: Kuu + Kuf Kfu / s, s being the noise variance, is "
@@ -158,38 +158,45 @@ def arrow_terms(
     columns: tf.Tensor,
     noise_variance: tf.Tensor,
     *,
+    gram_gradient: bool = False,
     refuse: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``log det P`` and ``|P^{-1/2} columns / s|^2`` for ``P = K + G / s``, all in float64.
 
-    Both terms have first derivatives, except with respect to G. The gradients are computed with the
-    values. They need only the entries of ``P^{-1}`` at the places of P's entries.
+    Both terms have first derivatives. The gradients are computed with the values. They need only
+    the entries of ``P^{-1}`` at the places of P's entries.
 
     :param prior: The stencil and the corner of K, whose border is zero.
     :param gram: G.
     :param columns: ``[M + B, K]``.
     :param noise_variance: s, ``[]``.
+    :param gram_gradient: Whether the terms have derivatives with respect to G.
     :param refuse: Whether a finite P without a factor is an error; if False, both terms are NaN.
     :raises tf.errors.InvalidArgumentError: If P is finite and cannot be factorised. If P is not
         finite, both terms are NaN.
     """
-    inputs = (*prior, columns, noise_variance)
+    inputs = (*prior, columns, noise_variance, *(gram if gram_gradient else ()))
 
     def compute(*arrays: Array) -> list[Array]:
-        return _terms(order, *arrays)
+        return _terms(order, *arrays, with_border=gram_gradient)
 
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
-        types = [tf.float64] * 11
-        found = numpy_function(compute, [*inputs, *gram], types, stateful=False)
+        types = [tf.float64] * (13 if gram_gradient else 11)
+        found = numpy_function(compute, [*inputs[:4], *gram], types, stateful=False)
         ok, log_determinant, fit, *gradients = found
         values, shapes = [log_determinant, fit], [(), ()]
         log_determinant, fit = checked(ok, values, shapes, NOT_FACTORISED if refuse else None)
         sizes = [part.shape for part in inputs]
 
         def gradient(to_determinant: tf.Tensor, to_fit: tf.Tensor) -> list[tf.Tensor]:
-            pairs = zip(gradients[:4], gradients[4:], strict=True)
+            half = len(gradients) // 2
+            pairs = zip(gradients[:half], gradients[half:], strict=True)
             totals = [to_determinant * a + to_fit * b for a, b in pairs]
+            if gram_gradient:  # G / s is added to K, which has no border
+                stencil, corner, *others, border = totals
+                of_gram = [part / noise_variance for part in (stencil, border, corner)]
+                totals = [stencil, corner, *others, *of_gram]
             return [tf.ensure_shape(g, shape) for g, shape in zip(totals, sizes, strict=True)]
 
         return (log_determinant, fit), gradient
@@ -205,9 +212,11 @@ def _terms(
     columns: Array,
     noise: Array,
     *gram: Array,
+    with_border: bool,
 ) -> list[Array]:
-    """The status of P, the two terms, and the gradients of each with respect to stencil, corner,
-    columns and noise variance. The status is 0.0 if P is finite and has no factor, else 1.0."""
+    """The status of P, the two terms, and the gradients of each. The gradients are with respect to
+    stencil, corner, columns, noise variance, and the border of P if ``with_border``. The status is
+    0.0 if P is finite and has no factor, else 1.0."""
     with np.errstate(all="ignore"):
         posterior = Arrow.without_border(stencil, corner) + Arrow(*gram) * (1 / noise)
     finite = all(np.all(np.isfinite(part)) for part in (*posterior, columns))
@@ -216,7 +225,8 @@ def _terms(
     except NotFactorised:
         factor = None
     if factor is None:
-        nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
+        parts = [stencil, corner, columns, noise, *[gram[1]] * with_border]
+        nan = [np.full_like(part, np.nan) for part in parts]
         return [np.array(0.0 if finite else 1.0), *[np.array(np.nan)] * 2, *nan, *nan]
     solved = factor.solve(factor.solve(columns / noise), adjoint=True)
     inverse, others = factor.inverse_band(), solved[order.size :]
@@ -228,16 +238,15 @@ def _terms(
         for band, block in ((inverse.stencil, inverse.corner), (products, corner_products))
     ]
     size = order.size + len(corner)
-    return [
-        np.array(1.0),
-        np.array(2 * factor.log_determinant()),
-        fit,
+    determinant_gradients = [
         inverse.stencil,
         inverse.corner,
         np.zeros_like(columns),
         (traces[0] - size) / noise,
-        products,
-        corner_products,
-        2 * solved / noise,
-        (traces[1] - fit) / noise,
     ]
+    fit_gradients = [products, corner_products, 2 * solved / noise, (traces[1] - fit) / noise]
+    if with_border:  # which is twice in P
+        determinant_gradients.append(2 * inverse.border)
+        fit_gradients.append(-2 * solved[: order.size] @ others.T)
+    values = [np.array(1.0), np.array(2 * factor.log_determinant()), fit]
+    return [*values, *determinant_gradients, *fit_gradients]

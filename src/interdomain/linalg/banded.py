@@ -10,19 +10,16 @@ rows in each step. This takes O(M) operations in O(log M) steps, with gradients 
 
 from __future__ import annotations
 
-import abc
 import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from scipy.linalg import cholesky_banded
-from scipy.linalg.lapack import dtbtrs
 
-from .._arguments import Array, IntArray
+from .._arguments import IntArray
 from .full import Full, FullRoot
-from .operators import Factor, Root, StructuredOperator
+from .operators import Root, StructuredOperator
 
 _BLOCK = 4
 """The rows of a block, if the band is not wider; larger blocks cost more, and are not faster."""
@@ -77,6 +74,13 @@ class KroneckerBanded(StructuredOperator):
 
     def cast(self, dtype: tf.DType) -> KroneckerBanded:
         return KroneckerBanded(self._stencils, dtype)
+
+    def widened(self, reach: int) -> KroneckerBanded:
+        """This matrix with zeros in its stencils up to the half-width ``reach``. The stencil of the
+        inverse then has entries there."""
+        added = reach - self._stencils[0].shape[1] // 2
+        stencils = [tf.pad(part, [[0, 0], [added, added]]) for part in self._stencils]
+        return KroneckerBanded(stencils, self.dtype)
 
     def stencil(self) -> tf.Tensor:
         """The matrix as a stencil of the grid, ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]``; in
@@ -244,56 +248,3 @@ def _moved(blocks: tf.Tensor, number: int) -> tf.Tensor:
     if number > 0:
         return tf.concat([tf.zeros_like(blocks[:1]), blocks[:-1]], axis=0)
     return tf.concat([blocks[1:], tf.zeros_like(blocks[:1])], axis=0)
-
-
-class NotFactorised(Exception):
-    """The error that a matrix is not positive definite in float64."""
-
-
-class StencilFactor(Factor):
-    """The factor of a sparse matrix on a grid, in NumPy arrays."""
-
-    @abc.abstractmethod
-    def inverse_band(self) -> Array:
-        """The entries of the inverse within the stencil of the matrix, as a stencil."""
-
-    def inverse_diagonal(self) -> Array:
-        return stencil_diagonal(self.inverse_band())
-
-
-def stencil_diagonal(stencil: Array) -> Array:
-    """The diagonal ``[M]`` of the matrix of a grid's stencil."""
-    centre: Any = (..., *[size // 2 for size in stencil.shape[stencil.ndim // 2 :]])
-    return np.ravel(stencil[centre])
-
-
-class BandedFactor(StencilFactor):
-    """The Cholesky factor of one banded matrix, by LAPACK.
-
-    :param stencil: ``[M, 2p + 1]``.
-    :raises NotFactorised: If the matrix is not positive definite.
-    """
-
-    def __init__(self, stencil: Array) -> None:
-        self._stencil, reach = stencil, stencil.shape[1] // 2
-        self.size = len(stencil)
-        # LAPACK stores the bands of the lower triangle as rows, each from its first entry on.
-        rows = [np.pad(stencil[k:, reach - k], (0, k)) for k in range(reach + 1)]
-        try:
-            self._bands = cholesky_banded(np.stack(rows), lower=True)
-        except np.linalg.LinAlgError:
-            raise NotFactorised from None
-
-    def log_determinant(self) -> float:
-        return float(np.sum(np.log(self._bands[0])))
-
-    def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
-        if not columns.size:
-            return columns  # LAPACK rejects empty arrays
-        transposed = "T" if adjoint else "N"
-        solved: Array = dtbtrs(self._bands, columns, uplo="L", trans=transposed)[0]
-        return solved
-
-    def inverse_band(self) -> Array:
-        inverse: Array = inverse_and_log_determinant(tf.constant(self._stencil))[0].numpy()
-        return inverse

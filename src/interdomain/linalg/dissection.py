@@ -22,7 +22,7 @@ from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from .._arguments import Array, IntArray
-from .banded import BandedFactor, NotFactorised, StencilFactor
+from .stencil_factors import BandedFactor, NotFactorised, StencilFactor
 
 _LEAF = 96
 """The most nodes of a box that is not divided further, because its matrix is small."""

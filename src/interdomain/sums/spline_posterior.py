@@ -16,6 +16,7 @@ from .._arguments import Array
 from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
 from ..core.pairs import structure_of
+from ..linalg.spline_grid import SplineGrid
 from ..posteriors.weights import WeightsPosterior
 
 
@@ -58,24 +59,34 @@ class SplinePosterior(WeightsPosterior):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        X = self._sums.splines.grid.in_box(tf.convert_to_tensor(Xnew))
-        numbers, values = self._sums.splines.grid(X)
-        others = self._sums.splines.others(X)
-        size, dtype = self._sums.splines.grid.size, gpflow.default_float()
+        X, splines, dtype = tf.convert_to_tensor(Xnew), self._sums.splines, gpflow.default_float()
+        size, others = splines.grid.size, splines.others(X)
         means, stencils, borders, corners = tensors
-        mean = tf.einsum("nq,nqp->np", values, tf.gather(means[:size], numbers))
-        mean += tf.matmul(others, means[size:])
+        latents, count, width = (int(part) for part in (*borders.shape[::2], means.shape[1]))
+
+        def of_splines(grid: SplineGrid, inputs: tf.Tensor) -> tf.Tensor:
+            numbers, values = grid(inputs)
+            found = [tf.einsum("nq,nqp->np", values, tf.gather(means[:size], numbers))]
+            if not full_cov:
+                found.append(grid.quadratic(stencils, numbers, values))
+                if count:
+                    products = tf.gather(borders, numbers, axis=1)
+                    products = tf.einsum("nq,lnqb->nlb", values, products)
+                    found.append(tf.reshape(products, [-1, latents * count]))
+            return tf.concat(found, axis=1)
+
+        found = splines.by_kind(X, of_splines)
+        mean = found[:, :width] + tf.matmul(others, means[size:])
         if full_cov:
             variance = self._covariances(self._last_q or self._q(), X)
         else:
-            variance = self._sums.splines.grid.quadratic(stencils, X)
-            if others.shape[1]:
-                products = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
-                products = 2 * products + tf.matmul(others, corners)
-                variance += tf.einsum("lnb,nb->nl", products, others)
+            variance = found[:, width : width + latents]
+            if count:
+                products = 2 * tf.reshape(found[:, width + latents :], [-1, latents, count])
+                products += tf.einsum("nb,lbc->nlc", others, corners)
+                variance += tf.einsum("nlb,nb->nl", products, others)
             variance = tf.maximum(variance + self._prior_variance(X)[:, None], 0.0)
-        number = int(means.shape[1])
-        copies = number // int(stencils.shape[0])
+        copies = width // latents
         variance = tf.tile(variance, [copies, 1, 1] if full_cov else [1, copies])
         variance = expand_independent_outputs(variance, full_cov, full_output_cov)
         return tf.cast(mean, dtype), tf.cast(variance, dtype)

@@ -30,6 +30,7 @@ class SplineCollapsed(NamedTuple):
     :ivar others: Kuu of the other features.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
+    :ivar gram_gradient: Whether the terms have gradients with respect to G.
     """
 
     sums: Any
@@ -37,13 +38,14 @@ class SplineCollapsed(NamedTuple):
     others: StructuredOperator
     gram: Arrow
     columns: tf.Tensor
+    gram_gradient: bool = False
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
         """The terms ``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
         order = self.sums.splines.grid.dissection
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
-        log, fit = arrow_terms(order, *parts, refuse=refuse)
+        log, fit = arrow_terms(order, *parts, gram_gradient=self.gram_gradient, refuse=refuse)
         prior_log = self.splines.log_determinant()
         if len(self.sums.splines.order) > order.size:
             prior_log += 2 * self.others.root().log_determinant()

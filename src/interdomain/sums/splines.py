@@ -8,7 +8,8 @@ of dense sums, with ``det B = det P / det Kuu`` and ``|c|^2 = |P^{-1/2} Kuf (Y -
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gpflow
@@ -16,10 +17,13 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
-from .._arguments import Array, BoolArray, warn
+from .._arguments import Array, BoolArray, IntArray, check_size, refusal, warn
+from ..core.decomposed import flat_blocks
 from ..core.family import Block
+from ..core.functional_rows import FunctionalRows
 from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family
 from ..core.structures import FeatureStructure
 from ..linalg import StructuredOperator
@@ -28,9 +32,8 @@ from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
 from ..linalg.spline_grid import SplineGrid
-from .protocol import Latents, Sums, Tensors
-from .spline_posterior import SplinePosterior
-from .spline_q import SplineCollapsed, SplineQ
+from .dense import MOST_DENSE
+from .spline_sums import SplineSums
 
 _MUCH, _LITTLE = 0.1, 1e-4
 """Unexplained shares of the prior variance above and below which splines give a warning."""
@@ -41,6 +44,9 @@ _FEW = 0.01
 _ENTRIES = 2**23
 """The count of numbers that are gathered at a time."""
 
+_COPIES = 8
+"""Numbers in memory for each entry of the precision: of its factors, inverse and indices."""
+
 _ROUNDING = 1e-6
 """The relative error of predictions above which a model warns."""
 
@@ -48,32 +54,93 @@ _ROUNDING = 1e-6
 class Splines(FeatureStructure):
     """The splines of a model, and the dense features of its other blocks.
 
-    If several blocks are splines, only one is treated as sparse.
+    If several blocks are splines, only one is treated as sparse. Rows may be functionals: then each
+    functional has a window of splines that may be nonzero at its rows.
 
     :param blocks: The blocks of features.
     :param number: The number of the block of sparse splines.
+    :param rows: The functionals of rows; None for values.
+    :param grids: The splines under each functional, with stencils of one width.
     :ivar grid: The splines.
     :ivar order: The numbers of all features in another order: the splines first, ``[M + B]``.
     """
 
-    def __init__(self, blocks: Sequence[Block], number: int) -> None:
-        self._splines = blocks[number]
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        number: int,
+        rows: FunctionalRows | None = None,
+        grids: Sequence[SplineGrid] = (),
+    ) -> None:
+        self._splines: tuple[Any, Any] = blocks[number]
+        self._number, self._rows = number, rows
         self._others = [*blocks[:number], *blocks[number + 1 :]]
-        splines: Any
-        splines, kernel = as_family(*self._splines)
-        self.grid: SplineGrid = splines.grid(kernel)
+        splines, kernel = self._family()
+        self.grids: Sequence[SplineGrid] = grids or [splines.grid(kernel)]
+        self.grid = self.grids[0]
         start = sum(int(block.num_inducing) for block, _ in blocks[:number])
         end = sum(int(block.num_inducing) for block, _ in blocks)
         within = start + np.arange(self.grid.size)
         self.order = np.concatenate([within, np.delete(np.arange(end), within)])
         self.size = len(self.order)
 
+    def _family(self) -> tuple[Any, Kernel]:
+        """The splines, and the kernel of f."""
+        splines, kernel = self._splines
+        return as_family(splines, kernel.prior if self._rows else kernel)
+
+    @property
+    def _stencil_entries(self) -> int:
+        entries: int = self.grid.size * (2 * self.grid.reach + 1) ** len(self.grid.shape)
+        return entries
+
     @property
     def entries(self) -> int:
         """The count of numbers in a sum of products."""
         border = len(self.order) - self.grid.size
-        stencil_entries: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
-        return stencil_entries + len(self.order) * border
+        return self._stencil_entries + len(self.order) * border
+
+    def acted(self, inducing_variable: InducingVariables, kernel: Any) -> Splines | None:
+        """The structure of the splines under functionals; None for dense sums of few features.
+
+        :raises ValueError: If the features are many, and a functional has no window of splines that
+            is known before rows are, or too large a window.
+        """
+        few, (splines, prior) = self.size <= MOST_DENSE, self._family()
+        grids = [splines.acted_grid(prior, part) for part in kernel.functionals]
+        for part, grid in zip(kernel.functionals, grids, strict=True):
+            if grid is None and few:
+                return None
+            if grid is None:
+                what = "width_columns" if part.width_columns else type(part).__name__
+                raise refusal(
+                    "functionals",
+                    f"be sparse in more than {MOST_DENSE:,} splines",
+                    f"{what} with {self.size:,}",
+                    "pass a list of Means of fixed widths, or make fewer splines",
+                )
+        wider = max(grid.reach for grid in grids)
+        grids = [replace(grid, wider=wider) for grid in grids]
+        blocks = flat_blocks(inducing_variable, kernel)
+        acted = Splines(blocks, self._number, kernel.rows, grids)
+        if few and acted._stencil_entries > self.grid.size**2:
+            return None
+        what = f"the precision of {self.grid.size:,} splines, {wider + 1} of each column in a row,"
+        check_size("widths or variances of functionals", what, _COPIES * acted._stencil_entries)
+        return acted
+
+    def by_kind(
+        self, X: tf.Tensor, function: Callable[[SplineGrid, tf.Tensor], tf.Tensor]
+    ) -> tf.Tensor:
+        """The values of a function of splines at rows, after a check that they are in the box.
+
+        :param function: Maps the splines of a functional, and the inputs of its rows, to values
+            ``[m, ...]``.
+        """
+        grids, rows = self.grids, self._rows
+        if rows is None:
+            return function(self.grid, self.grid.in_box(X))
+        return rows.by_kind(X, lambda k, at: function(grids[k], grids[k].in_box(at.inputs)))
 
     def sums(self, features: Any) -> SplineSums:
         return SplineSums(features, self)
@@ -84,16 +151,25 @@ class Splines(FeatureStructure):
     @property
     def rows_at_once(self) -> int:
         """The number of rows whose variances are computed at a time, from entries of stencils."""
-        row_entries = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
-        return max(_ENTRIES // row_entries, 1)
+        return max(_ENTRIES // self._cell_entries**2, 1)
+
+    @property
+    def rows_of_a_batch(self) -> int:
+        """The least number of rows that are summed at a time. A stencil has a large cost for any
+        number of rows: fewer rows at once take longer."""
+        return max(1, min(2**17, 4 * _ENTRIES // max(grid.row_entries for grid in self.grids)))
+
+    @property
+    def _cell_entries(self) -> int:
+        """The largest number of splines that may be nonzero at a row."""
+        return max(int(np.prod(grid.window)) for grid in self.grids)
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
         """Warn if splines do not explain much of the prior, or are so narrow that rounding matters.
 
         :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
-        splines: Any
-        splines, kernel = as_family(*self._splines)
+        splines, kernel = self._family()
         left, is_incomplete = splines.unexplained_share(kernel), bool(incomplete[self.order[0]])
         has_rounding = splines.rounding(kernel) > _ROUNDING
         if left > _MUCH and not has_rounding:
@@ -130,22 +206,40 @@ class Splines(FeatureStructure):
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
         """All features of few rows, splines first, ``[M + B, n]``."""
-        others = tf.linalg.matrix_transpose(self.others(X))
-        return tf.concat([self.grid.dense(X), others], axis=0)
+
+        def of_splines(grid: SplineGrid, inputs: tf.Tensor) -> tf.Tensor:
+            return tf.linalg.matrix_transpose(grid.dense(inputs))
+
+        splines = tf.linalg.matrix_transpose(self.by_kind(X, of_splines))
+        return tf.concat([splines, tf.linalg.matrix_transpose(self.others(X))], axis=0)
 
     def values(self, weights: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         """The features of rows, splines first, times weights ``[S, M + B, L]``: ``[S, n, L]``."""
-        X, size = self.grid.in_box(X), self.grid.size
-        numbers, values = self.grid(X)
-        row_weights = tf.gather(weights[:, :size], numbers, axis=1)
-        sums = tf.einsum("nq,snql->snl", values, row_weights)
-        return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
+        size = self.grid.size
+
+        def of_splines(grid: SplineGrid, inputs: tf.Tensor) -> tf.Tensor:
+            numbers, values = grid(inputs)
+            return tf.einsum("nq,snql->nsl", values, tf.gather(weights[:, :size], numbers, axis=1))
+
+        sums = tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
+        return tf.transpose(self.by_kind(X, of_splines), [1, 0, 2]) + sums
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
         """The count of numbers that :meth:`values` has in memory for each row."""
         samples, _, latents = map(int, weights.shape)
-        cell_entries = int((self.grid.degree + 1) ** len(self.grid.shape))
-        return samples * latents * (cell_entries + len(self.order) - self.grid.size)
+        return samples * latents * (self._cell_entries + len(self.order) - self.grid.size)
+
+    def _sparse(self, X: tf.Tensor) -> list[tuple[SplineGrid, Any, IntArray, Array]]:
+        """The splines of each functional; its rows by their places in X; and the numbers and values
+        of the splines that may be nonzero at the rows."""
+        if self._rows is None:
+            return [(self.grid, slice(None), *(part.numpy() for part in self.grid(X)))]
+        places, _ = self._rows.split(X)
+        found = []
+        for grid, rows in zip(self.grids, self._rows.kinds(X.numpy()), strict=True):
+            numbers, values = (part.numpy() for part in grid(tf.gather(places.inputs, rows)))
+            found.append((grid, rows, numbers, values))
+        return found
 
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
@@ -159,13 +253,26 @@ class Splines(FeatureStructure):
             the columns border, too; and ``sum_n s_n t_n^T``, ``[M + B + H, T]``, the features in
             their order.
         """
-        numbers, values = (part.numpy() for part in self.grid(X))
-        ends = values.shape[1] * np.arange(len(values) + 1)
-        shape = len(values), self.grid.size
-        splines = scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape)
         border = np.concatenate([self.others(X, in_domain=True), columns], axis=1)
+        kinds = self._sparse(X)
+        if self._rows is not None:  # the rows of a functional together
+            order = np.concatenate([rows for _, rows, *_ in kinds])
+            border, weights, targets = (part[order] for part in (border, weights, targets))
+        stencils, start, parts = (
+            np.zeros([weights.shape[1], *self.grid.dissection.stencil_shape]),
+            0,
+            [],
+        )
+        for grid, _, numbers, values in kinds:
+            ends = values.shape[1] * np.arange(len(values) + 1)
+            shape = len(values), grid.size
+            parts.append(scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape))
+            grid.add_gram(
+                stencils, numbers, values, weights[start : (start := start + len(values))]
+            )
+        splines = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, "csr")
         packed = []
-        for stencil, w in zip(self.grid.gram(numbers, values, weights), weights.T, strict=True):
+        for stencil, w in zip(stencils, weights.T, strict=True):
             weighted = border * w[:, None]
             packed.append(Arrow(stencil, splines.T @ weighted, weighted.T @ border).packed())
         feature_products, column_products = np.split(
@@ -178,7 +285,7 @@ class Splines(FeatureStructure):
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
         """Kuu of the splines, and Kuu of the other features, in float64."""
         jitter = gpflow.config.default_jitter()
-        splines = Kuu_operator(*self._splines)
+        splines = Kuu_operator(*self._splines).widened(self.grid.reach)
         others = [Kuu_operator(*block, jitter=jitter) for block in self._others]
         if not others:
             return splines, Full(tf.zeros([0, 0], tf.float64))
@@ -188,90 +295,3 @@ class Splines(FeatureStructure):
 def _numbers(num: tuple[int, ...]) -> str:
     """The numbers of splines as text, in the form of the argument ``num``."""
     return str(num[0] if len(num) == 1 else list(num))
-
-
-class SplineSums(Sums):
-    """Sums of products as the vector of an :class:`.Arrow`. Like dense sums, they can be added,
-    saved and used for the sites of a model.
-
-    :ivar splines: The features.
-    """
-
-    rows_at_once = 2**17
-    """A stencil has a large cost for any number of rows: fewer rows at once take longer."""
-
-    def __init__(self, features: Any, splines: Splines) -> None:
-        super().__init__(features)
-        self.splines, self.rows_of_a_prediction = splines, splines.rows_at_once
-
-    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
-        if trainable:
-            raise ValueError(
-                f"inducing_variable: found splines beside features that depend on "
-                f"{', '.join(trainable)}, trainable, and sums of splines have no gradients; freeze "
-                "these with gpflow.set_trainable(parameter, False)."
-            )
-
-    def check_spacing(self) -> None:
-        self.splines.warn_of_spacing(self.features.incomplete)
-
-    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
-        rows = tf.constant(X, gpflow.default_float())
-        targets, sums = self.features.target_sums(rows, Y, *more)
-        weights = more[0] if more else np.ones([len(X), 1])
-        parts = weights, np.zeros([len(X), 0]), targets.numpy()
-        (gram,), products = self.splines.products(rows, *parts)
-        return {"gram": gram, "products": products, **sums}
-
-    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
-        """The sums have no gradients."""
-        columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
-        weights, shifts = (np.transpose(part) for part in (precisions, shifts))
-        return self.splines.products(X, weights, columns, shifts)
-
-    def gram_shape(self, num_columns: int) -> tuple[int, ...]:
-        return (sum(int(np.prod(part.shape)) for part in self._empty(num_columns)),)
-
-    def _empty(self, num_columns: int) -> Arrow:
-        """The sum over no rows."""
-        others = len(self.splines.order) - self.splines.grid.size
-        return Arrow.zeros(self.splines.grid.dissection.stencil_shape, others + num_columns)
-
-    def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
-        splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
-        size = len(splines.order) - splines.grid.size
-        with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
-        return tf.gather(with_features, np.argsort(splines.order)), arrow.corner[size:, size:]
-
-    def prior_gram(self, num_columns: int) -> Array:
-        splines, others = self.prior()
-        corner = np.pad(others.to_dense(), (0, num_columns))
-        return Arrow.without_border(splines.stencil().numpy(), corner).packed()
-
-    def prior(self) -> tuple[KroneckerBanded, StructuredOperator]:
-        """Kuu of the splines, and Kuu of the other features."""
-        return self.splines.Kuu()
-
-    def finish(
-        self,
-        prior: tuple[KroneckerBanded, StructuredOperator],
-        gram: tf.Tensor,
-        columns: tf.Tensor,
-        *,
-        num_columns: int = 0,
-        gram_gradient: bool = False,
-    ) -> SplineCollapsed:
-        splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
-        size = len(splines.order) - splines.grid.size
-        arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
-        return SplineCollapsed(self, *prior, arrow, tf.gather(columns, splines.order))
-
-    def q(self, latents: Latents) -> SplineQ:
-        return SplineQ(self, latents)
-
-    def posterior(
-        self,
-        latents: Callable[[], Latents],
-        precompute_cache: PrecomputeCacheType | str | None,
-    ) -> AbstractPosterior:
-        return SplinePosterior(self, latents, precompute_cache)

@@ -14,7 +14,7 @@ from scipy.special import roots_legendre
 from ..._arguments import Array
 from ...core.matern import INVERSE_ROOTS, matern_order, noise_density, rate_of
 from ...linalg.banded import inverse_and_log_determinant
-from ...linalg.spline_grid import spline_pieces
+from ...linalg.spline_rules import spline_pieces
 
 EPS = float(np.finfo(float).eps)
 
@@ -87,12 +87,8 @@ def spline_derivatives(degree: int, places: Array, count: int) -> Array:
 
     :param places: Positions in the cell, from 0 to 1, ``[n]``.
     """
-    pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
     powers = np.power.outer(places, np.arange(degree + 1)).T
-    for derivative in values:
-        derivative[:] = pieces @ powers
-        pieces = np.pad(pieces[:, 1:] * np.arange(1, degree + 1), [(0, 0), (0, 1)])
-    return values
+    return np.stack([spline_pieces(degree, order) @ powers for order in range(count)])
 
 
 def integrals_over_cell(degree: int, count: int) -> Array:

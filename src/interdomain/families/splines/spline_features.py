@@ -15,10 +15,12 @@ from ...core.columns import as_rows, num_columns
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...core.finite_rank import base_of
+from ...core.functionals import LinearFunctional, Places
 from ...core.matern import MATERNS, matern_order, validate_one_lengthscale
 from ...linalg.banded import KroneckerBanded
 from ...linalg.spline_grid import SplineGrid
 from ...sums.splines import Splines
+from .acted import acted_grid
 from .column import EPS, SplineColumn
 
 _MOST_COLUMNS = 3
@@ -161,6 +163,10 @@ class SplineFeatures(InterDomainInducingVariables):
         columns = np.array(self.columns(kernel))
         return SplineGrid(columns, self.lower, steps, self.num, self.degree)
 
+    def acted_grid(self, kernel: Kernel, functional: LinearFunctional) -> SplineGrid | None:
+        """The grid of the splines under a functional, if it is the same for all rows, else None."""
+        return acted_grid(self.grid(kernel), functional)
+
     def settings_of(self, kernel: Kernel) -> Any:
         """The columns of the kernel's factors, as settings."""
         return {"columns": self.columns(base_of(kernel))}
@@ -196,6 +202,19 @@ class SplineFeatures(InterDomainInducingVariables):
         """The splines at X, without a check that rows are in the box."""
         return tf.cast(self.grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
 
+    def acted_Kuf(
+        self, kernel: Kernel, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The functional of the splines, exactly; None for regions of points.
+
+        :raises ValueError: If rows, or the boxes of means, are outside of the box; in a graph an
+            InvalidArgumentError.
+        """
+        grid = acted_grid(self.grid(kernel), functional, places)
+        if grid is None:
+            return None
+        return tf.cast(grid.dense(grid.in_box(places.inputs)), places.inputs.dtype)
+
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> KroneckerBanded:
         """A banded matrix for each column; ``jitter`` is not added, as float64 needs none."""
         columns = self._columns(kernel)
@@ -214,7 +233,8 @@ class SplineFeatures(InterDomainInducingVariables):
         """The explained variance at X, from the entries of the inverse of Kuu within its bands."""
         inverse = self.Kuu(kernel).inverse()
         X = tf.convert_to_tensor(X)
-        values = self.grid(kernel).quadratic(inverse[None], as_rows(X))
+        grid = self.grid(kernel)
+        values = grid.quadratic(inverse[None], *grid(as_rows(X)))
         return tf.cast(tf.reshape(values, tf.shape(X)[:-1]), X.dtype)
 
     def unexplained_share(self, kernel: Kernel) -> float:
