@@ -7,8 +7,8 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .combined import num_inducing
 from .columns import select_columns
+from .combined import num_inducing
 from .family import InterDomainInducingVariables
 from .functionals import LinearFunctional, Places, Value
 from .pairs import as_family
