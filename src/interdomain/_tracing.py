@@ -125,3 +125,23 @@ def operation_by_operation() -> Iterator[None]:
 def is_operation_by_operation() -> bool:
     """Whether the caller is within :func:`operation_by_operation`, and not in a graph."""
     return _operation_by_operation.get() and tf.executing_eagerly()
+
+
+_plain_operations = ContextVar("plain_operations", default=False)
+
+
+@contextmanager
+def plain_operations() -> Iterator[None]:
+    """A context in which values are computed by TensorFlow's own operations, for forward
+    differentiation. TensorFlow cannot differentiate its result backward if it passes through a
+    compiled function with a gradient of its own."""
+    token = _plain_operations.set(True)
+    try:
+        yield
+    finally:
+        _plain_operations.reset(token)
+
+
+def has_plain_operations() -> bool:
+    """Whether the caller is within :func:`plain_operations`."""
+    return _plain_operations.get()

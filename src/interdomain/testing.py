@@ -16,6 +16,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ._arguments import filled_matrix
+from ._functional_checks import acted_on
 from .core.pairs import Kuf_in_domain, Kuu_operator, as_family, feature_sums
 from .linalg.full import stack
 
@@ -35,8 +36,10 @@ def check_family(
     The checks cover what models use: Kuf with leading dimensions; Kuu as a matrix and as an
     operator, its root, and batches of Kuu; the part of the kernel that the features explain, which
     must equal the family's own value and not exceed the kernel; sums over rows; and the posterior
-    of an SVGP. Use float64 (``gpflow.default_float()``), and parameters under which Kuu is not
-    nearly singular.
+    of an SVGP. A slope, a mean and a blur of the features (:mod:`interdomain.functionals`) are
+    checked against differences and quadrature of Kuf, in one column. Functionals that the features
+    refuse by a ValueError are left out. Use float64 (``gpflow.default_float()``), and parameters
+    under which Kuu is not nearly singular.
 
     >>> import numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -45,11 +48,11 @@ def check_family(
     >>> idm.testing.check_family(harmonics, kernel, X)
 
     :param inducing_variable: An inducing variable of one output, with M variables.
-    :param kernel: A kernel of one output, with which the inducing variable has covariances.
-    :param X: Rows ``[N, D]`` in the domain of the features, a few tens.
-    :param jitter: The jitter that is added to Kuu before it is factorised.
-    :param rtol: The largest allowed difference, relative to the largest number of an array.
-    :raises AssertionError: If a check fails; the message names the check.
+        :param kernel: A kernel of one output, with which the inducing variable has covariances.
+        :param X: Rows ``[N, D]`` in the domain of the features, a few tens.
+        :param jitter: The jitter that is added to Kuu before it is factorised.
+        :param rtol: The largest allowed difference, relative to the largest number of an array.
+        :raises AssertionError: If a check fails; the message names the check.
     """
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
     rng, size = np.random.default_rng(0), int(inducing_variable.num_inducing)
@@ -102,11 +105,21 @@ def check_family(
     weighted = feature_sums(inducing_variable, kernel, X, weights, targets).gram
     close("weighted sums", weighted, np.einsum("mn,nl,kn->lmk", features, weights, features))
 
+    parts = tf.nest.flatten([kernel.trainable_variables, inducing_variable.trainable_variables])
+    variables = list({id(variable): variable for variable in parts}.values())
+    acted = acted_on(inducing_variable, kernel, X)
+    if acted.names:
+        (actual, slopes), (expected, expected_slopes) = (
+            _with_gradients(one, variables) for one in (acted.closed, acted.reference)
+        )
+        for name, one, other in zip(acted.names, actual, expected, strict=True):
+            close(f"{name} of the features", one, other, 1e-6, acted.size)
+        for variable, one, other in zip(variables, slopes, expected_slopes, strict=True):
+            close(f"the gradient of functionals to {variable.name}", one, other, 1e-5, acted.size)
+
     # Mean and variance of an SVGP with a random q, and their gradients, against GPflow's.
     q_mu = tf.constant(rng.normal(size=[size, 1]))
     q_sqrt = tf.constant(0.3 * np.tril(rng.normal(size=[1, size, size])) + np.eye(size))
-    parts = tf.nest.flatten([kernel.trainable_variables, inducing_variable.trainable_variables])
-    variables = list({id(variable): variable for variable in parts}.values())
 
     def structured() -> Sequence[tf.Tensor]:
         model = gpflow.models.SVGP(
@@ -123,10 +136,10 @@ def check_family(
 
     with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
         actual = _with_gradients(structured, variables)
-        reference = _with_gradients(by_gpflow, variables)
-    for name, one, other in zip(("mean", "variance", "KL"), actual[0], reference[0], strict=True):
+        expected = _with_gradients(by_gpflow, variables)
+    for name, one, other in zip(("mean", "variance", "KL"), actual[0], expected[0], strict=True):
         close(f"the {name} of an SVGP", one, other, 1e-6)
-    for variable, one, other in zip(variables, actual[1], reference[1], strict=True):
+    for variable, one, other in zip(variables, actual[1], expected[1], strict=True):
         close(f"the gradient of an SVGP to {variable.name}", one, other, 1e-6)
 
 
@@ -139,13 +152,20 @@ def _with_gradients(
     return values, tape.gradient(total, variables, unconnected_gradients="zero")
 
 
-def _close(rtol: float, what: str, actual: Any, expected: Any, least_rtol: float = 0.0) -> None:
+def _close(
+    rtol: float,
+    what: str,
+    actual: Any,
+    expected: Any,
+    least_rtol: float = 0.0,
+    least_scale: float = float(np.finfo(np.float64).tiny),
+) -> None:
     """Check that no difference exceeds the tolerance, relative to the largest number."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     _equal(f"the shape of {what}", actual.shape, expected.shape)
     scale = float(np.max(np.abs(expected), initial=0.0))
     error = float(np.max(np.abs(actual - expected), initial=0.0))
-    limit = max(rtol, least_rtol) * max(scale, float(np.finfo(np.float64).tiny))
+    limit = max(rtol, least_rtol) * max(scale, least_scale)
     assert error <= limit, (
         f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it must equal "
         "the result of dense linear algebra"

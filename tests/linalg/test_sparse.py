@@ -8,8 +8,9 @@ import tensorflow as tf
 from scipy.linalg import toeplitz
 
 from interdomain.linalg.arrow import Arrow, ArrowFactor, arrow_terms
-from interdomain.linalg.banded import KroneckerBanded, NotFactorised, inverse_and_log_determinant
+from interdomain.linalg.banded import KroneckerBanded, inverse_and_log_determinant
 from interdomain.linalg.dissection import Dissection
+from interdomain.linalg.stencil_factors import NotFactorised
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 SHAPES = [((7,), 3), ((90,), 2), ((13, 17), 2), ((24, 25), 3), ((9, 7, 8), 1), ((8, 5, 6), 2)]
@@ -103,6 +104,9 @@ def test_kronecker_product() -> None:
     solved = operator.root().solve(tf.constant(columns))
     expected = np.linalg.solve(np.linalg.cholesky(dense), columns)
     np.testing.assert_allclose(solved, expected, rtol=1e-9)
+    wider, inverse = operator.widened(5), stencil_of(np.linalg.inv(dense), shapes, 5)
+    np.testing.assert_allclose(wider.inverse(), inverse, atol=1e-14)
+    np.testing.assert_allclose(wider.log_determinant(), log, rtol=1e-13)
     assert operator.cast(tf.float32).to_dense().dtype == tf.float32
 
 
@@ -121,25 +125,38 @@ def test_arrow_terms_and_their_gradients(num_others: int) -> None:
         tf.constant(part)
         for part in (stencil_of(prior, shape, reach), others, columns, np.array(noise))
     ]
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        log, fit = arrow_terms(order, inputs[:2], Arrow(*map(tf.constant, arrow)), *inputs[2:])
+    sums = Arrow(*map(tf.constant, arrow))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([*inputs, *sums])
+        log, fit = arrow_terms(order, inputs[:2], sums, *inputs[2:])
         value = log + 0.7 * fit
-    gradients = tape.gradient(value, inputs)
+        log, fit = arrow_terms(order, inputs[:2], sums, *inputs[2:], gram_gradient=True)
+        same = log + 0.7 * fit
+    gradients, also = (tape.gradient(part, [*inputs, *sums]) for part in (value, same))
+    assert gradients[4:] == [None] * 3
+    np.testing.assert_array_equal(value, same)
+    for one, other in zip(gradients[:4], also, strict=False):
+        np.testing.assert_array_equal(one, other)
     dense = [tf.constant(part) for part in (prior, others, columns, np.array(noise))]
     all_gram = tf.constant(np.block([[gram, border], [border.T, corner]]))
     with tf.GradientTape() as tape:
-        tape.watch(dense)
+        tape.watch([*dense, all_gram])
         operators = [tf.linalg.LinearOperatorFullMatrix(part) for part in dense[:2]]
         precision = tf.linalg.LinearOperatorBlockDiag(operators).to_dense() + all_gram / dense[3]
         solved = tf.linalg.solve(precision, dense[2] / dense[3])
         expected = tf.linalg.slogdet(precision)[1]
         expected += 0.7 * tf.reduce_sum(solved * dense[2]) / dense[3]
     np.testing.assert_allclose(value, expected, rtol=1e-12)
-    by_dense = tape.gradient(expected, dense)
+    *by_dense, to_gram = tape.gradient(expected, [*dense, all_gram])
+    to_gram = to_gram.numpy()
+    right = stencil_of(to_gram[:size, :size], shape, reach)
+    np.testing.assert_allclose(also[4], right, atol=1e-11)
+    right = to_gram[:size, size:] + to_gram[size:, :size].T
+    np.testing.assert_allclose(also[5], right, atol=1e-11)
+    np.testing.assert_allclose(also[6], to_gram[size:, size:], atol=1e-11)
     stencil_gradient = stencil_of(by_dense[0].numpy(), shape, reach)
     np.testing.assert_allclose(gradients[0], stencil_gradient, atol=1e-11)
-    for found, right in zip(gradients[1:], by_dense[1:], strict=True):
+    for found, right in zip(gradients[1:4], by_dense[1:], strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
 
     total = Arrow(inputs[0].numpy(), 0 * border, others) + arrow * (1 / noise)

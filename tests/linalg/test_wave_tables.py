@@ -11,9 +11,12 @@ import pytest
 
 import interdomain as idm
 from interdomain.core.pairs import structure_of
+from interdomain.functionals import Areas, Blur, ByDegree, Derivative, Mean, Value
+from interdomain.kernels import Functional
 from interdomain.linalg.wave_tables import WaveTables
 from interdomain.models import StructuredSGPR
 from interdomain.sums import waves as wave_sums
+from interdomain.sums.waves import ActedWaves
 
 iv = idm.inducing_variables
 NUM_ROWS = 60
@@ -161,3 +164,74 @@ def test_other_features_have_none() -> None:
 
 def iv_points() -> Any:
     return gpflow.inducing_variables.InducingPoints(X[:3])
+
+
+REGIONS = Areas(X[:20], np.linspace(-1, 1, 20), np.arange(20) % 4)
+BY_DEGREE = ByDegree(np.exp(-0.2 * np.arange(8)))
+IN_BOX = [
+    Value(),
+    Derivative(2),
+    Mean([0.3, 0.0, 0.2, 0.1]) - Value(),
+    Derivative(0, 2) + 0.5 * Blur([0.01, 0.02, 0.0, 0.03]),
+    -3 * REGIONS,
+]
+ON_GLOBE = [
+    Derivative(3),
+    Derivative(0),
+    Mean([20.0, 0, 0, 5.0]) - BY_DEGREE,
+    0.5 * BY_DEGREE,
+    Areas(90 * X[:20], None, np.arange(20) % 4),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sums_of_functionals(few: pytest.MonkeyPatch, case: str) -> None:
+    """Rows with a number each: all sums of tables, with weights of both signs, against sums of
+    dense features; one functional has no rows."""
+    prior, inducing_variable = CASES[case]()
+    is_globe = "lobe" in case or "harm" in case or "constant" in case
+    numbers = np.arange(NUM_ROWS) % 5
+    numbers[numbers == 1] = 3
+    rows = ROWS * ([180, 1, 1, 90] if is_globe else 1)
+    rows[numbers == 4, 0] = np.arange(NUM_ROWS)[numbers == 4] % 4
+    rows = np.concatenate([rows, numbers[:, None]], axis=1)
+    kernel = Functional(prior, ON_GLOBE if is_globe else IN_BOX)
+    structure = structure_of(inducing_variable, kernel)
+    assert isinstance(structure, ActedWaves) and structure.size == inducing_variable.num_inducing
+    tables, rng = structure.tables(), np.random.default_rng(1)
+    phi = np.asarray(gpflow.covariances.Kuf(inducing_variable, kernel, rows))
+    weights, mean = rng.normal(size=(NUM_ROWS, 3)), rng.normal(size=len(phi))
+    found = tables.table(rows, weights)
+    found = (found + tables.table(rows[:7], weights[:7])) - tables.table(rows[:7], weights[:7])
+    root = rng.normal(size=(len(phi), 5))
+    both = [tables.linear_table(mean), tables.quadratic_table(root @ root.T)]
+    pairs = [
+        (tables.gram(found[1]), (phi * weights[:, 1]) @ phi.T),
+        (tables.products(found), phi @ weights),
+        (tables.products_of_sums(found[2], mean), (phi * weights[:, 2]) @ (phi.T @ mean)),
+        (tables.at(rows, np.stack(both)), [mean @ phi, np.sum((root.T @ phi) ** 2, axis=0)]),
+    ]
+    for values, expected in pairs:
+        np.testing.assert_allclose(values, expected, atol=1e-9 * (1 + np.max(np.abs(expected))))
+
+
+@pytest.mark.parametrize(
+    "functional",
+    [
+        Derivative(0) + Value(),  # a sine and a cosine
+        Areas(X[:3]) - Value(),
+        Mean(width_columns=[1, None, None]),  # another factor for each row
+        ByDegree([1.0]),
+    ],
+)
+def test_functionals_without_tables(few: pytest.MonkeyPatch, functional: Any) -> None:
+    kernel, inducing_variable = box([0, 2], 30)
+    assert structure_of(inducing_variable, Functional(kernel, [Value(), functional])) is None
+    few.setattr(wave_sums, "FEWEST", (100,) * 3)
+    assert structure_of(inducing_variable, Functional(kernel, Value())) is None
+
+
+def test_degrees_without_factors(few: pytest.MonkeyPatch) -> None:
+    kernel, inducing_variable = CASES["two of the globe"]()
+    with pytest.raises(ValueError, match="^factors must have 6 entries"):
+        structure_of(inducing_variable, Functional(kernel, ByDegree([1.0, 2.0])))

@@ -8,7 +8,6 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .columns import select_columns
-from .combined import num_inducing
 from .family import InterDomainInducingVariables
 from .functionals import LinearFunctional, Places, Value
 from .pairs import as_family
@@ -52,7 +51,7 @@ def _acted(
     closed = closed_form(kernel, functional, places)
     if closed is not None:
         return closed
-    number = num_inducing(family)
+    number = family.num_inducing
     size = number if isinstance(number, int) else _SEVERAL
 
     def features(inputs: tf.Tensor) -> tf.Tensor:

@@ -24,7 +24,7 @@ _ENTRIES = 2**23
 
 class Average(LinearFunctional, abc.ABC):
     """An average of f over weighted points around the row, the same points for all rows up to a
-    scale in each column.
+    scale in each column. The points are symmetric around the row.
 
     :param num_points: The number of quadrature points in each averaged column, for features and
         kernels without a closed form.
@@ -58,6 +58,9 @@ class Average(LinearFunctional, abc.ABC):
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.ones_like(places.inputs[:, :1])
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        return places.inputs
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
         """The average of a function by quadrature, a few rows at a time."""
@@ -142,7 +145,7 @@ class Mean(Average):
         seen.widths = self.widths[columns] if self.widths.ndim else self.widths
         known = dict(enumerate(self._columns))
         seen._columns = tuple(known.get(int(column)) for column in columns)
-        return seen
+        return seen if np.any(seen.is_averaged(len(columns))) else Value()
 
     def check(self, num_inputs: int) -> None:
         rule = f"have {num_inputs} entries, one for each input of the prior"
@@ -254,30 +257,38 @@ class Areas(LinearFunctional):
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
         """The weighted sums of a function. Regions that occur are computed once."""
-        regions, rows = tf.unique(self.numbers(places.inputs))
+        points, total = self.at_points(places.inputs)
+        return total(map_rows(function, points, [], max(_ENTRIES // size, 1)))
+
+    def at_points(self, inputs: tf.Tensor) -> tuple[tf.Tensor, Function]:
+        """The points ``[m, D]`` of the regions that occur in rows, and the function from values at
+        these points ``[m, C]`` to weighted sums of the rows, ``[n, C]``."""
+        regions, rows = tf.unique(self.numbers(inputs))
         starts, ends = tf.gather(self.ends[:-1], regions), tf.gather(self.ends[1:], regions)
         chosen = tf.ragged.range(starts, ends)
-        sums = self._sums(function, chosen.flat_values, chosen.value_rowids(), size, places.inputs)
-        return tf.gather(sums[: tf.size(regions)], rows)
+        points, weights = (
+            tf.gather(tf.constant(part, inputs.dtype), chosen.flat_values)
+            for part in (self.points, self.weights)
+        )
+
+        def total(values: tf.Tensor) -> tf.Tensor:
+            weighted = values * tf.cast(weights, values.dtype)[:, None]
+            ids, count = chosen.value_rowids(), tf.size(regions)
+            return tf.gather(tf.math.unsorted_segment_sum(weighted, ids, count), rows)
+
+        return points, total
 
     def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The region of each row, ``[n]``."""
+        """The region of each row, ``[n]``; outside of graphs, the numbers are checked."""
+        if tf.executing_eagerly():
+            self.validate("X", inputs.numpy(), inputs.numpy())
         return tf.cast(tf.round(inputs[:, 0]), tf.int64)
 
     def of_regions(self, function: Function, size: int, dtype: Any) -> tf.Tensor:
         """The weighted sums of a function over every region, ``[R, C]``."""
-        chosen = tf.range(len(self.points), dtype=tf.int64)
-        ids = np.repeat(np.arange(self.num_regions), np.diff(self.ends))
-        return self._sums(function, chosen, tf.constant(ids), size, tf.zeros([], dtype))
-
-    def _sums(
-        self, function: Function, chosen: tf.Tensor, ids: tf.Tensor, size: int, like: tf.Tensor
-    ) -> tf.Tensor:
-        points = tf.gather(tf.constant(self.points, like.dtype), chosen)
-        weights = tf.gather(tf.constant(self.weights, like.dtype), chosen)
-        values = map_rows(function, points, [], max(_ENTRIES // size, 1))
-        weighted = values * tf.cast(weights, values.dtype)[:, None]
-        return tf.math.unsorted_segment_sum(weighted, ids, self.num_regions)
+        every = tf.range(self.num_regions)[:, None]
+        points, total = self.at_points(tf.cast(every, dtype))
+        return total(map_rows(function, points, [], max(_ENTRIES // size, 1)))
 
     def seen_by(self, columns: IntArray) -> LinearFunctional:
         return self

@@ -36,6 +36,7 @@ from .pairs import (
     structure_of,
 )
 from .parameters import single_output
+from .radial import check_slopes
 from .structures import FeatureStructure
 
 
@@ -60,16 +61,19 @@ class Functional(WholeRows):
     >>> rows(X).shape
     TensorShape([3, 3])
 
-    Under a finite-rank prior, and sums of such priors, all covariances are exact. A full prior must
-    be stationary, or the functionals weighted points: see the errors.
+    Under a finite-rank prior, and sums of such priors, all covariances are exact. Slopes under a
+    full prior need GPflow's stationary kernels, their sums or products. Averages are exact if each
+    stationary kernel is averaged in one column, or is a squared exponential. Under all other
+    kernels they are sums over weighted points.
 
     :param prior: The kernel of f, of one output.
     :param functionals: A functional of :mod:`interdomain.functionals`, or a list.
     :param active_dims: The columns of X that hold inputs, widths and numbers, in this order; all by
         default.
     :raises ValueError: If the prior is not a kernel of one output, or a functional is not one of
-        :mod:`interdomain.functionals`. Calls raise it for a row with the number of no functional,
-        and for functionals that the prior does not support.
+        :mod:`interdomain.functionals`; or for a slope that does not exist under the prior. Calls
+        raise it for a row with the number of no functional, and for functionals that the prior does
+        not support.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class Functional(WholeRows):
             remedy = "pass the kernel of f"
             raise refusal("prior", "be the kernel of values of f", "a Functional", remedy)
         self.rows = FunctionalRows(functionals)
-        super().__init__(active_dims=active_dims, name=name)
+        check_slopes(prior, self.rows.functionals)
+        super().__init__(name=name)
+        self.active_dims = slice(None) if active_dims is None else active_dims
         self.prior = prior
         self._views = SimpleNamespace(summands=None)  # no module, so that GPflow lists no copies
 
@@ -153,10 +159,9 @@ class Functional(WholeRows):
         """Check rows ``[..., D]`` of all columns of X; a ValueError if a row is not valid."""
         X = X.reshape(-1, X.shape[-1])
         self.rows.validate(name, X)
-        for _, places in self.rows.needed(X):
-            for part in scaled_parts(self.prior):
-                if hasattr(part, "validate_rows"):
-                    part.validate_rows(name, places)
+        for part in scaled_parts(self.prior):
+            if hasattr(part, "validate_rows"):
+                part.validate_rows(name, self.rows.places(X))
 
 
 class ActedFeatures(InterDomainInducingVariables):
@@ -210,6 +215,13 @@ class ActedFeatures(InterDomainInducingVariables):
         """The structure of the prior's features under the functionals; None for dense sums."""
         inner = structure_of(self._features, kernel.prior)
         return None if inner is None else inner.acted(self._features, kernel)
+
+    def explained_diagonal(self, kernel: Functional, X: TensorType) -> tf.Tensor:
+        X, structure = tf.convert_to_tensor(X), self.structure(kernel)
+        found = None if structure is None else structure.explained_diagonal(as_rows(X))
+        if found is None:
+            return super().explained_diagonal(kernel, X)
+        return tf.cast(tf.reshape(found, tf.shape(X)[:-1]), X.dtype)
 
     def parts(self, kernel: Functional) -> list[Block]:
         return list(boxed_parts(self._features, kernel.prior))

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.functions import Constant, MeanFunction, Zero
+from gpflow.functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, IntArray, instance, refusal, short
 from .columns import as_rows
@@ -165,7 +165,8 @@ class FunctionalRows:
 
     def places(self, X: Array) -> Array:
         """Inputs of the prior that the rows concern, ``[m, D]``, such as the points of regions."""
-        return np.concatenate([places for _, places in self.needed(X)])
+        none, _ = self.arrays(X[:0])
+        return np.concatenate([none, *(part for _, part in self.needed(X, centres=True))])
 
     def settings(self) -> dict[str, Any]:
         """The settings by name, for descriptions of features."""
@@ -191,8 +192,12 @@ class ActedMean(MeanFunction):
         if type(mean) in (Zero, Constant):
             somewhere = tf.zeros([1, 1], gpflow.default_float())
             values = self.rows.of_ones(flat) * mean(somewhere)
+        elif type(mean) is Linear:
+            columns = columns_of_mean(self.rows, flat, linear=True)
+            values = tf.matmul(columns[:, :-1], mean.A) + columns[:, -1:] * mean.b
         else:
-            values = self.rows.act(mean, flat, 1)
+            none = tf.zeros([0, len(self.rows.seen_inputs(int(flat.shape[1])))], flat.dtype)
+            values = self.rows.act(mean, flat, int(mean(none).shape[-1]))
         return tf.reshape(values, tf.concat([tf.shape(X)[:-1], tf.shape(values)[-1:]], axis=0))
 
 
@@ -202,10 +207,11 @@ def columns_of_mean(rows: FunctionalRows, X: tf.Tensor, *, linear: bool) -> tf.T
     if not linear:
         return rows.of_ones(X)
 
-    def both(inputs: tf.Tensor) -> tf.Tensor:
-        return tf.concat([inputs, tf.ones_like(inputs[:, :1])], axis=1)
+    def both(number: int, places: Places) -> tf.Tensor:
+        part = rows.functionals[number]
+        return tf.concat([part.of_inputs(places), part.of_ones(places)], axis=1)
 
-    return rows.act(both, X, 1)
+    return rows.by_kind(X, both)
 
 
 def acted_mean(mean_function: MeanFunction, kernel: Any) -> MeanFunction:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray, finite_array, integer, number, refusal, short
+from .._tracing import compiled
 
 Function: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 """A function from inputs ``[n, D]`` to values ``[n, C]``, each row by itself."""
@@ -73,6 +75,10 @@ class LinearFunctional(abc.ABC):
     def of_ones(self, places: Places) -> tf.Tensor:
         """The functional of the constant function one, ``[n, 1]``."""
         return self.act(lambda inputs: tf.ones_like(inputs[:, :1]), places, 1)
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        """The functional of each input, a linear function, ``[n, D]``."""
+        return self.act(lambda inputs: inputs, places, int(places.inputs.shape[1]))
 
     def check(self, num_inputs: int) -> None:  # noqa: B027
         """Check that the functional fits the number of inputs of the prior; a ValueError
@@ -140,6 +146,9 @@ class WeightedSum(LinearFunctional):
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.add_n([weight * part.of_ones(places) for weight, part in self._terms])
 
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        return tf.add_n([weight * part.of_inputs(places) for weight, part in self._terms])
+
     def seen_by(self, columns: IntArray) -> LinearFunctional | None:
         parts = ((weight, part.seen_by(columns)) for weight, part in self._terms)
         seen = [(weight, part) for weight, part in parts if part is not None]
@@ -192,7 +201,7 @@ class Derivative(LinearFunctional):
             raise refusal("order", "be 1 or 2", order, "pass 1 for the slope")
 
     def act(self, function: Function, places: Places, size: int) -> tf.Tensor:
-        """The derivative of a function, by forward differentiation along the column."""
+        """The derivative of a function, by differentiation along the column."""
         for _ in range(self.order):
             function = self._slope(function)
         return function(places.inputs)
@@ -203,14 +212,18 @@ class Derivative(LinearFunctional):
             tangent = tf.zeros_like(inputs) + tf.constant(direction, inputs.dtype)
             if not tf.executing_eagerly():
                 return _slope_in_graph(function, inputs, tangent)
-            with tf.autodiff.ForwardAccumulator(inputs, tangent) as accumulator:
-                values = function(inputs)
-            return accumulator.jvp(values, tf.UnconnectedGradients.ZERO)
+            if _is_recording():
+                return _slope_by_tapes(function, inputs, tangent)
+            return compiled(partial(_slope_in_graph, function))(inputs, tangent)
 
         return slope
 
     def of_ones(self, places: Places) -> tf.Tensor:
         return tf.zeros_like(places.inputs[:, :1])
+
+    def of_inputs(self, places: Places) -> tf.Tensor:
+        slopes = np.eye(int(places.inputs.shape[1]))[self.column] * (self.order == 1)
+        return tf.zeros_like(places.inputs) + tf.constant(slopes, places.inputs.dtype)
 
     def seen_by(self, columns: IntArray) -> LinearFunctional | None:
         places = np.flatnonzero(np.asarray(columns) == self.column)
@@ -222,9 +235,36 @@ class Derivative(LinearFunctional):
             raise refusal("column", rule, self.column, "pass the number of an input, from 0")
 
 
+# Slopes are gradients of gradients: the gradient to the inputs is linear in the upstream gradient.
+# TensorFlow's forward accumulators fail in compiled functions, and record nothing in
+# ``tf.init_scope``, where tapes record nothing either.
+
+
+def _is_recording() -> bool:
+    """Whether gradient tapes record operations here."""
+    somewhere = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(somewhere)
+        double = 2 * somewhere
+    return tape.gradient(double, somewhere) is not None
+
+
+def _slope_by_tapes(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
+    """The derivative of a function along a tangent, outside of graphs."""
+    inputs = tf.identity(inputs)
+    with tf.GradientTape(watch_accessed_variables=False) as outer:
+        with tf.GradientTape(watch_accessed_variables=False) as inner:
+            inner.watch(inputs)
+            values = function(inputs)
+        upstream = tf.ones_like(values)
+        outer.watch(upstream)
+        gradient = inner.gradient(values, inputs, upstream)
+    slopes = None if gradient is None else outer.gradient(gradient, upstream, tangent)
+    return tf.zeros_like(values) if slopes is None else slopes
+
+
 def _slope_in_graph(function: Function, inputs: tf.Tensor, tangent: tf.Tensor) -> tf.Tensor:
-    """The derivative of a function along a tangent, as the gradient of a gradient. TensorFlow's
-    forward accumulators record nothing in graphs that are traced in ``tf.init_scope``."""
+    """The derivative of a function along a tangent, in a graph."""
     inputs = tf.identity(inputs)
     values = function(inputs)
     upstream = tf.ones_like(values)

@@ -22,6 +22,7 @@ from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
     from .dictionaries import Dictionary
+    from .functionals import LinearFunctional, Places
     from .structures import FeatureStructure
 
 
@@ -42,6 +43,18 @@ class RegisteredPairs(InterDomainInducingVariables):
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> StructuredOperator:
         return Full(Kuu(self._inducing_variable, kernel, jitter=jitter))
+
+    def acted_Kuf(
+        self, kernel: Kernel, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The covariances of values at GPflow's points with a functional, in closed form."""
+        from .functional_covariances import point_covariances  # it imports this module
+
+        if not isinstance(self._inducing_variable, InducingPoints):
+            return None
+        while getattr(kernel, "inducing_variable", None) is self._inducing_variable:
+            kernel = kernel.kernel  # the prior's own points have the covariances of its base
+        return point_covariances(kernel, self._inducing_variable.Z, functional, places)
 
     def num_columns(self, kernel: Kernel) -> int | None:
         """The number of columns of X. Points have all columns, including those not selected."""

@@ -24,9 +24,12 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
+from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .family import Block, is_subset, with_jitter
-from .pairs import Kuu_operator, structure_of
+from .functionals import ByDegree, LinearFunctional, Places, Value
+from .pairs import Kuu_operator, as_family, structure_of
+from .product_rule import columns_seen, product_rule
 from .structures import FeatureStructure
 
 _DIGITS = 12
@@ -227,6 +230,40 @@ class ProductInducingVariables(CombinedInducingVariables):
             return reduce(_all_products, features)
         pairs = zip(features, self.members.T, strict=True)
         return reduce(operator.mul, [tf.gather(factor, places) for factor, places in pairs])
+
+    def acted_Kuf(
+        self, kernel: Product, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The functional by the product rule; None for averages of columns that factors share.
+        A function of the degree acts on the only factor that has degrees."""
+        pairs, inputs = self.pairs(kernel), places.inputs
+        if isinstance(functional, ByDegree):
+            return self._by_degree(pairs, functional, places)
+        seen = [columns_seen(part, inputs) for _, part in pairs]
+        terms = product_rule(functional, seen, int(inputs.shape[1]))
+        if not terms:
+            return None
+        values = [
+            weight
+            * self._combined(
+                [acted_features(*p, f, places) for p, f in zip(pairs, parts, strict=True)]
+            )
+            for weight, parts in terms
+        ]
+        return tf.add_n(values)
+
+    def _by_degree(
+        self, pairs: Sequence[Block], functional: ByDegree, places: Places
+    ) -> tf.Tensor | None:
+        families = (as_family(*pair) for pair in pairs)
+        acted = [family.acted_Kuf(kernel, functional, places) for family, kernel in families]
+        if sum(features is not None for features in acted) != 1:
+            return None
+        values = [
+            acted_features(*pair, Value(), places) if features is None else features
+            for pair, features in zip(pairs, acted, strict=True)
+        ]
+        return self._combined(values)
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
         """The structure of the products, if all factors have one that products can have, too."""

@@ -11,6 +11,7 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
@@ -56,6 +57,11 @@ class FeatureStructure(abc.ABC):
     def entries(self) -> int:
         """The number of values in memory for the sums and a posterior; by default, dense ones."""
         return dense_entries(self.size)
+
+    def explained_diagonal(self, X: tf.Tensor) -> tf.Tensor | None:
+        """The diagonal of ``Kfu Kuu^{-1} Kuf`` at rows ``[n, ...]``, ``[n]`` in float64; None, the
+        default, to compute it from dense features."""
+        return None
 
     def acted(self, inducing_variable: InducingVariables, kernel: Any) -> FeatureStructure | None:
         """The structure of the features on which the functionals of rows act; None, the default,

@@ -92,6 +92,7 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
     def _acted(
         self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
     ) -> tf.Tensor:
+        """The combination of the functionals of the pairs' features, ``[M, n]``."""
         act = partial(acted_features, functional=functional, places=places, in_domain=in_domain)
         return self._combined([act(*pair) for pair in self.pairs(kernel)])
 

@@ -187,8 +187,9 @@ class SplineGrid:
         # A window has the number of its first spline in each column.
         first = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
         width = [2 * self.reach + 1] * len(self.shape)
+        columns = np.ascontiguousarray(values.T)
         for a, b in itertools.combinations_with_replacement(range(len(self._offsets)), 2):
-            product = values[:, a] * values[:, b]
+            product = columns[a] * columns[b]
             for stencil, w in zip(stencils, weights.T, strict=True):
                 sums = np.bincount(first, product * w, np.prod(counts)).reshape(counts)
                 for one, other in {(a, b), (b, a)}:

@@ -85,7 +85,7 @@ class BoxWaves(NamedTuple):
         return np.asarray(np.prod(norms, axis=1))
 
     def as_combined(self) -> BoxWaves:
-        """The same features as combinations of waves."""
+        """These features as combinations of waves."""
         if self.combined is not None:
             return self
         return self._replace(combined=scipy.sparse.diags_array(self.norms, format="csr"))

@@ -130,7 +130,7 @@ class AreaTables:
 
     def quadratic_table(self, matrix: Array) -> Tables:
         """The numbers ``phi^T C phi`` of each region."""
-        numbers = np.einsum("mr,mr->r", self._features, matrix @ self._features)
+        numbers: Array = np.einsum("mr,mr->r", self._features, matrix @ self._features)
         return numbers.astype(np.complex128)
 
     def products_of_sums(self, table: Tables, weights: Array) -> Array:
@@ -142,7 +142,8 @@ class AreaTables:
         return tables.real[:, self._regions(X)]
 
     def _regions(self, X: Array) -> IntArray:
-        regions: IntArray = np.round(X[:, 0]).astype(np.int64)
+        self._areas.validate("X", X, X)
+        regions: IntArray = X[:, 0].astype(np.int64)
         return regions
 
 

@@ -181,7 +181,10 @@ class Features:
         return tf.stack(factors) if factors else tf.zeros([0], gpflow.default_float())
 
     def check(self, X: Array, rows: str = "rows of a batch of X") -> None:
-        """:raises ValueError: If rows are outside of :attr:`boxes`."""
+        """:raises ValueError: If rows are outside of :attr:`boxes`, or rows with functionals are
+        not valid."""
+        if isinstance(self.mean_function, ActedMean):
+            self.mean_function.rows.validate("data: X", X)
         count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
         if count:
             what, remedy = complaint(self.boxes, X, count, len(X), rows)

@@ -36,10 +36,12 @@ class SplineSums(Sums):
 
     def require_fixed(self, trainable: Mapping[str, Any]) -> None:
         if trainable:
+            is_acted = hasattr(self.features.kernel, "acting_family")
+            more = ", or make the prior of Functional of finite rank" * is_acted
             raise ValueError(
                 f"inducing_variable: found splines beside features that depend on "
                 f"{', '.join(trainable)}, trainable, and sums of splines have no gradients; freeze "
-                "these with gpflow.set_trainable(parameter, False)."
+                f"these with gpflow.set_trainable(parameter, False){more}."
             )
 
     def check_spacing(self) -> None:

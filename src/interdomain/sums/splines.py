@@ -91,8 +91,7 @@ class Splines(FeatureStructure):
 
     @property
     def _stencil_entries(self) -> int:
-        entries: int = self.grid.size * (2 * self.grid.reach + 1) ** len(self.grid.shape)
-        return entries
+        return self.grid.size * int((2 * self.grid.reach + 1) ** len(self.grid.shape))
 
     @property
     def entries(self) -> int:
@@ -109,16 +108,16 @@ class Splines(FeatureStructure):
         few, (splines, prior) = self.size <= MOST_DENSE, self._family()
         grids = [splines.acted_grid(prior, part) for part in kernel.functionals]
         for part, grid in zip(kernel.functionals, grids, strict=True):
-            if grid is None and few:
-                return None
             if grid is None:
+                if few:
+                    return None
                 what = "width_columns" if part.width_columns else type(part).__name__
-                raise refusal(
-                    "functionals",
-                    f"be sparse in more than {MOST_DENSE:,} splines",
+                rule, found = (
+                    f"be sparse in over {MOST_DENSE:,} splines",
                     f"{what} with {self.size:,}",
-                    "pass a list of Means of fixed widths, or make fewer splines",
                 )
+                remedy = "pass a list of Means of fixed widths, or make fewer splines"
+                raise refusal("functionals", rule, found, remedy)
         wider = max(grid.reach for grid in grids)
         grids = [replace(grid, wider=wider) for grid in grids]
         blocks = flat_blocks(inducing_variable, kernel)
@@ -128,6 +127,13 @@ class Splines(FeatureStructure):
         what = f"the precision of {self.grid.size:,} splines, {wider + 1} of each column in a row,"
         check_size("widths or variances of functionals", what, _COPIES * acted._stencil_entries)
         return acted
+
+    def explained_diagonal(self, X: tf.Tensor) -> tf.Tensor | None:
+        """The diagonal from the entries of Kuu's inverse within its stencil."""
+        if self._others:
+            return None
+        inverse = self.Kuu()[0].inverse()[None]
+        return self.by_kind(X, lambda grid, at: grid.quadratic(inverse, *grid(at)))[:, 0]
 
     def by_kind(
         self, X: tf.Tensor, function: Callable[[SplineGrid, tf.Tensor], tf.Tensor]
@@ -155,8 +161,7 @@ class Splines(FeatureStructure):
 
     @property
     def rows_of_a_batch(self) -> int:
-        """The least number of rows that are summed at a time. A stencil has a large cost for any
-        number of rows: fewer rows at once take longer."""
+        """The least number of rows that are summed at a time: a stencil has a cost of its own."""
         return max(1, min(2**17, 4 * _ENTRIES // max(grid.row_entries for grid in self.grids)))
 
     @property
@@ -206,12 +211,8 @@ class Splines(FeatureStructure):
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
         """All features of few rows, splines first, ``[M + B, n]``."""
-
-        def of_splines(grid: SplineGrid, inputs: tf.Tensor) -> tf.Tensor:
-            return tf.linalg.matrix_transpose(grid.dense(inputs))
-
-        splines = tf.linalg.matrix_transpose(self.by_kind(X, of_splines))
-        return tf.concat([splines, tf.linalg.matrix_transpose(self.others(X))], axis=0)
+        splines = self.by_kind(X, lambda grid, inputs: tf.transpose(grid.dense(inputs)))
+        return tf.transpose(tf.concat([splines, self.others(X)], axis=1))
 
     def values(self, weights: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         """The features of rows, splines first, times weights ``[S, M + B, L]``: ``[S, n, L]``."""
@@ -221,8 +222,8 @@ class Splines(FeatureStructure):
             numbers, values = grid(inputs)
             return tf.einsum("nq,snql->nsl", values, tf.gather(weights[:, :size], numbers, axis=1))
 
-        sums = tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
-        return tf.transpose(self.by_kind(X, of_splines), [1, 0, 2]) + sums
+        sums = tf.transpose(self.by_kind(X, of_splines), [1, 0, 2])
+        return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
         """The count of numbers that :meth:`values` has in memory for each row."""

@@ -18,7 +18,7 @@ from ..core.functional_rows import ActedMean
 from ..core.pairs import structure_of
 from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
-from .acted_waves import RowTables, acted_features, acted_tables, is_of_regions
+from .acted_waves import ActedTables, RowTables, acted_features, acted_tables, is_of_regions
 from .dense import DenseSums
 from .protocol import Latents, Q, Sums, Tensors
 from .whitened_waves import WhitenedWaves
@@ -108,7 +108,11 @@ class ActedWaves(FeatureStructure):
         self.size = int(inducing_variable.num_inducing)
 
     def sums(self, features: Any) -> WaveSums:
-        return WaveSums(features, acted_tables(*self._parts))
+        return WaveSums(features, self.tables())
+
+    def tables(self) -> ActedTables:
+        """The tables of the functionals of rows."""
+        return acted_tables(*self._parts)
 
 
 class WaveSums(DenseSums):

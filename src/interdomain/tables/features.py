@@ -13,6 +13,8 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from .._arguments import IntArray, check_num_inducing, different_rows, instance, integer
+from ..core.functionals import LinearFunctional, Places
+from ..core.product_rule import check_categories, columns_seen
 from ..inducing_variables import InterDomainInducingVariables
 from ..linalg import Diagonal, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
@@ -137,6 +139,15 @@ class AdditiveFeatures(InterDomainInducingVariables):
             products.append(functools.reduce(operator.mul, factors))
         shape = tf.concat([[self.num_inducing], tf.shape(X)[:-1]], axis=0)
         return tf.reshape(tf.concat(products, axis=0), shape)
+
+    def acted_Kuf(self, kernel: Additive, functional: LinearFunctional, places: Places) -> None:
+        """None, because there is no closed form.
+
+        :raises ValueError: If the functional acts along a column of categories.
+        """
+        seen = columns_seen(kernel, places.inputs)
+        numbers = [k for k, column in enumerate(self.columns) if column.num_levels]
+        check_categories(functional, seen[numbers])
 
     def Kuu(self, kernel: Additive, *, jitter: float = 0.0) -> StructuredOperator:
         """The diagonal of Kuu, without ``jitter``: a diagonal needs no factorisation."""

@@ -23,6 +23,8 @@ from .._arguments import (
 from .._tracing import unconverted
 from ..core.columns import kernel_method
 from ..core.diagonals import UniformVariance
+from ..core.functionals import LinearFunctional, Places, Value
+from ..core.product_rule import check_categories, columns_seen
 from ..inducing_variables import InterDomainInducingVariables
 from ..linalg import Diagonal, StructuredOperator
 from ..sums.groups import Groups
@@ -198,6 +200,18 @@ class GroupFeatures(InterDomainInducingVariables):
     def Kuf(self, kernel: GroupIntercepts, X: TensorType) -> tf.Tensor:
         self.validate_kernel(kernel)
         return tf.one_hot(kernel.indices(X), self.num_inducing, axis=0, dtype=kernel.variance.dtype)
+
+    def acted_Kuf(
+        self, kernel: GroupIntercepts, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        """The functional of a function that is constant along all numeric columns.
+
+        :raises ValueError: If the functional acts along the column of levels.
+        """
+        columns = columns_seen(kernel, places.inputs)
+        check_categories(functional, columns)
+        seen = functional.seen_by(columns)
+        return self.Kuf(kernel, places.inputs) if isinstance(seen, Value) else None
 
     def Kuu(self, kernel: GroupIntercepts, *, jitter: float = 0.0) -> StructuredOperator:
         """The diagonal of Kuu, without ``jitter``: a diagonal needs no factorisation."""

@@ -6,10 +6,12 @@ patches use.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gpflow
 import numpy as np
+from gpflow.functions import Zero
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
@@ -17,6 +19,7 @@ from .._arguments import Array, warn
 from .._targets import densities_of
 from ..core.columns import scaled_parts
 from ..core.domains import boxes, complaint, outside_of_any
+from ..core.functional_rows import ActedMean
 from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
 
@@ -41,6 +44,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     model = getattr(model, "layer_of_inputs", model)
     if not isinstance(getattr(model, "kernel", None), Kernel) or X.ndim != 2 or not len(X):
         return
+    require_acted_mean(model)
     warn_of_scales(model, X, Y, likelihood)
     try:
         latents = latent_gps(model.kernel, model.inducing_variable)
@@ -56,17 +60,24 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
 
 
+def require_acted_mean(model: Any) -> None:
+    """:raises ValueError: If rows are functionals, and the mean function is one of values."""
+    kernel, mean = model.kernel, getattr(model, "mean_function", None)
+    if hasattr(kernel, "acting_family") and not isinstance(mean, (ActedMean, Zero, type(None))):
+        raise ValueError(
+            f"mean_function must be that of functionals, found {type(mean).__name__}; pass "
+            "kernel.mean_function(mean_function) to the model."
+        )
+
+
 def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> None:
     """Warn of columns of X and Y, as :func:`warn_of_data` does, for a model with a kernel.
 
     :param likelihood: The likelihood of the targets, if it is not the model's.
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
-    kernel, inputs = model.kernel, X
-    if hasattr(kernel, "acting_family"):
-        kernel, inputs = kernel.prior, kernel.rows.places(X)
-    for part in scaled_parts(kernel):
-        columns = inputs[:, part.active_dims]
+    for part, places in _scaled_columns(model.kernel, X):
+        columns = places[:, part.active_dims]
         if isinstance(part, ZonalKernel):
             part.lift.validate("data: X", columns)
             part.lift.warn("data: X", columns)
@@ -80,7 +91,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             column = int(np.argmax(far))
             warn(
                 "data: columns of X are far from standardised, such as column "
-                f"{np.arange(inputs.shape[1])[part.active_dims][column]} with a size of "
+                f"{np.arange(places.shape[1])[part.active_dims][column]} with a size of "
                 f"{sizes[column]:.3g}; pass (X - X.mean(axis=0)) / X.std(axis=0), or a "
                 f"{type(part).__name__} with lengthscales (or weight_variances) to match."
             )
@@ -98,6 +109,16 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             f"deviation is {deviation:.3g}; pass (Y - Y.mean(axis=0)) / Y.std(axis=0), or a "
             "mean_function and a kernel with a variance to match."
         )
+
+
+def _scaled_columns(kernel: Kernel, X: Array) -> Iterator[tuple[Any, Array]]:
+    """The scaled parts of a kernel, each with the inputs from which it selects columns: X, or the
+    places of rows with functionals."""
+    for part in scaled_parts(kernel):
+        if hasattr(part, "acting_family"):
+            yield from _scaled_columns(part.prior, part.rows.places(X))
+        else:
+            yield part, X
 
 
 def _is_below_floor(likelihood: Any, Y: Array) -> bool:

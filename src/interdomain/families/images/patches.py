@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 import gpflow
 import numpy as np
 from gpflow.base import TensorType
 
-from ..._arguments import Array, filled_matrix, instance, integer
+from ..._arguments import Array, filled_matrix, instance, integer, refusal
+from ...core.functionals import LinearFunctional, Places
 from ...core.set_inducing_variables import SetInducingVariables
 from .convolutional import Convolutional, MultiChannelConvolutional
 
@@ -64,3 +67,12 @@ class InducingPatches(SetInducingVariables):
         remedy, most = "there are no more different patches in X", len(patches)
         count = integer("num_inducing", num_inducing, at_least=1, at_most=most, remedy=remedy)
         return cls(rng.permutation(patches)[:count], name=name)
+
+    def acted_Kuf(self, kernel: Any, functional: LinearFunctional, places: Places) -> NoReturn:
+        """A ValueError: a row is an image, and its pixels are no coordinates.
+
+        :raises ValueError: In every case.
+        """
+        remedy = "pass Value(), or a prior of other features"
+        rule = "be Value() for images, whose columns are pixels and no coordinates"
+        raise refusal("functionals", rule, functional, remedy)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import refusal
 from ...core.averages import Blur, Mean
 from ...core.functionals import Derivative, LinearFunctional, Places, Value
 from ...linalg.spline_grid import SplineGrid
@@ -23,17 +22,12 @@ def acted_grid(
     :param grid: The grid of values.
     :param places: The rows, for means whose widths are columns of X; without rows, such means have
         no closed form.
-    :raises ValueError: For a derivative of splines of a lower degree.
     """
     seen = functional.seen_by(grid.columns)
     terms = []
     for weight, part in [] if seen is None else seen.terms:
         rules = [SplineRule()] * len(grid.shape)
         if isinstance(part, Derivative):
-            if part.order > grid.degree:
-                rule = f"have an order of at most {grid.degree}, the degree of the splines"
-                remedy = "make splines of a higher degree"
-                raise refusal("functionals", rule, f"Derivative of order {part.order}", remedy)
             rules[part.column] = SplineRule(order=part.order)
             weight = weight * float(grid.steps[part.column]) ** -part.order
         elif isinstance(part, Blur):

@@ -192,7 +192,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         if not isinstance(functional, (Derivative, Average)):
             return None
         is_inside = self._inside.contains(*self._seen(kernel, functional, places))
-        inside, outside = (tf.where(some)[:, 0] for some in (is_inside, ~is_inside))
+        rows = (tf.where(some)[:, 0] for some in (is_inside, ~is_inside))
+        inside, outside = (tf.cast(some, tf.int32) for some in rows)
 
         def features(X: tf.Tensor) -> tf.Tensor:
             return tf.linalg.matrix_transpose(self.Kuf(kernel, X))

@@ -16,6 +16,7 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from ..._arguments import choice, instance, integer
 from ..._tracing import unconverted
+from ...core.functional_rows import acted_mean
 from ...posteriors.marginals import outputs_of
 from .log_concave import require_log_concave
 from .q import Q, q_attribute
@@ -76,6 +77,7 @@ class SVGP(gpflow.models.SVGP):
         if mean_function is not None:
             remedy = "pass one of gpflow.mean_functions"
             instance("mean_function", mean_function, Callable, "a function of X", remedy)
+            mean_function = acted_mean(mean_function, kernel)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)

@@ -31,7 +31,7 @@ from ..noise import in_units_of, noise_variance_of
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .merging import checked_merge
-from .parts import Block, NoFeatures, NoKernel, UsedParts, features_or
+from .parts import Block, NoFeatures, NoKernel, UsedParts, features_or, require_values
 from .posterior import NeighbourPosterior
 from .reweighting import ExpectedWeights, reweight, weights_of_new_rows
 from .rows import OrderedRows, as_floats
@@ -160,6 +160,7 @@ class VecchiaSGPR(CollapsedModel):
         self._nothing = NoKernel(), NoFeatures()
         self._used, self._summed = UsedParts("both"), "both"
         self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+        require_values(kernel=kernel, local_kernel=local_kernel)
         kernel, inducing_variable = features_or(self._nothing, kernel, inducing_variable)
         if not isinstance(data, (tuple, list)):
             raise ValueError(

@@ -10,6 +10,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.models.util import InducingPointsLike
 
+from ..._arguments import refusal
 from ...core.family import InterDomainInducingVariables
 from ...core.finite_rank import is_complete
 from ...linalg import Diagonal
@@ -89,3 +90,13 @@ def features_or(
             "interdomain.kernels.FiniteRank(kernel, inducing_variable)."
         )
     return kernel, inducing_variable
+
+
+def require_values(**kernels: Kernel | None) -> None:
+    """:raises ValueError: If a kernel, given by its name, is one of rows that are functionals."""
+    for name, kernel in kernels.items():
+        if hasattr(kernel, "acting_family"):
+            remedy = "pass it to interdomain.models.StructuredSGPR"
+            raise refusal(
+                name, "be a kernel of values, which have neighbours", "a Functional", remedy
+            )

@@ -29,7 +29,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from ...._arguments import Array, IntArray
-from ...._tracing import compiled
+from ...._tracing import compiled, has_plain_operations
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
 
 
@@ -161,14 +161,31 @@ def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
 
 
 @lru_cache(maxsize=128)
+def _levels(dimension: int, highest: int) -> tuple[_Level, ...]:
+    return tuple(_level(dimension, degree) for degree in range(1, highest + 1))
+
+
+def _columns_and_radii(x: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """The coordinates of x ``[d, n]``, and the squared norms of the first j, ``[1, n]`` each."""
+    squares = tf.cumsum(tf.square(x), axis=0)
+    return tf.split(x, x.shape[0], axis=0), tf.split(squares, x.shape[0], axis=0)
+
+
+def _by_plain_operations(
+    dimension: int, degrees: tuple[int, ...], x: tf.Tensor, scale: tf.Tensor
+) -> tf.Tensor:
+    harmonics, last_rows = _ascend(_levels(dimension, degrees[-1]), *_columns_and_radii(x), scale)
+    return tf.concat([*(harmonics[degree] for degree in degrees[:-1]), *last_rows], axis=0)
+
+
+@lru_cache(maxsize=128)
 def _compiled(dimension: int, degrees: tuple[int, ...], dtype: tf.DType) -> Any:
     """One traced function per (dimension, degrees, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
-    levels = tuple(_level(dimension, degree) for degree in range(1, degrees[-1] + 1))
+    levels = _levels(dimension, degrees[-1])
 
     @tf.custom_gradient
     def evaluate(x: tf.Tensor, scale: tf.Tensor) -> Any:
-        columns = tf.split(x, dimension, axis=0)
-        radii = tf.split(tf.cumsum(tf.square(x), axis=0), dimension, axis=0)
+        columns, radii = _columns_and_radii(x)
         harmonics, last_rows = _ascend(levels, columns, radii, scale)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -207,7 +224,10 @@ def spherical_harmonics(
     validate_dimension(dimension)
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
-    rows = _compiled(dimension, degrees, X.dtype)(tf.transpose(flat), scale[None])
+    if has_plain_operations():
+        rows = _by_plain_operations(dimension, degrees, tf.transpose(flat), scale[None])
+    else:
+        rows = _compiled(dimension, degrees, X.dtype)(tf.transpose(flat), scale[None])
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
 
 
