@@ -19,7 +19,7 @@ from interdomain.functionals import Mean, Value
 def places(shape: tuple[int, ...], side: int = 1) -> Array:
     """The centres of blocks of pixels, column and row in pixels, ``[H W, 2]``."""
     rows, columns = ((np.arange(size) + 0.5) * side for size in shape)
-    return np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)
+    return np.asarray(np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2))
 
 
 def blocks(*, model: str, side: int, most_pixels: int, **_: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def blocks(*, model: str, side: int, most_pixels: int, **_: Any) -> dict[str, An
         return count | errors(truth, np.kron(means, np.ones((side, side))).reshape(-1, 1))
     if model == "linear":
         return count | errors(truth, race.linear(X, Y, new)[0][:, None])
-    kind, _, size = model.partition("_")
+    kind, size = model.split("_")
     level, scale = Y.mean(), Y.std()
     numbers = [int(number) for number in size.split("x")]
     first, second = (gpflow.kernels.Matern32(1.0, 20.0, active_dims=[k]) for k in range(2))

@@ -9,10 +9,11 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.utilities import positive
+from scipy.spatial import SphericalVoronoi
 
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
-from benchmarks._lib.elevations import rows_of
+from benchmarks._lib.elevations import rows_of, unit_rows
 from benchmarks.functionals.rows import errors, fitted, numbered, predicted
 from interdomain.functionals import ByDegree, Value
 
@@ -71,16 +72,20 @@ def normal_gravity(latitude: Array) -> Array:
 
 
 def nodes(data_dir: str | None) -> tuple[Array, Array, Array, Array]:
-    """Latitude and longitude ``[N, 2]``, the share of the area, the disturbance of gravity in
-    milligals, and the height of the geoid in metres, ``[N]`` each, of a grid of half a degree."""
+    """The nodes of a grid of half a degree without the poles: latitude and longitude ``[N, 2]``.
+
+    Also, ``[N]`` each, their share of the area, the disturbance of gravity in milligals, and the
+    height of the geoid in metres.
+    """
     arrays = load_arrays("earth_gravity_geoid_30min", data_dir)
     latitude, longitude = (np.asarray(arrays[name], float) for name in ("lat", "lon"))
     gravity = np.asarray(arrays["gravity_tenth_mgal_minus_974748p6"], float) / 10 + 974_748.6
     disturbance = gravity - normal_gravity(latitude)[:, None]
     heights = np.asarray(arrays["geoid_decimetres"], float) / 10
     X = rows_of(latitude, longitude)
-    areas = np.maximum(np.cos(np.radians(X[:, 0])), 0)
-    return X, areas / areas.sum(), disturbance.ravel(), heights.ravel()
+    inside = np.abs(X[:, 0]) < 90
+    areas = np.cos(np.radians(X[inside, 0]))
+    return X[inside], areas / areas.sum(), disturbance.ravel()[inside], heights.ravel()[inside]
 
 
 def geoid(
@@ -88,9 +93,10 @@ def geoid(
 ) -> dict[str, Any]:
     """The geoid from gravity at nodes that are drawn by area, and from its height at a few.
 
-    All nodes have weights by their area, so that their errors sum as an integral does. The degrees
-    above ``max_degree`` are noise of the rows. The variance of the geoid in these degrees, by the
-    trained power law, is a part of the bars.
+    The degrees above ``max_degree`` are noise of the rows. A row of gravity has a weight by the
+    area of its Voronoi cell: sums over rows are then close to integrals over the globe. In an
+    integral, higher degrees are orthogonal to the harmonics and disturb none. The variance of the
+    geoid in the higher degrees, by the trained power law, is a part of the bars.
 
     :param rows: the number of nodes with gravity; zero for all.
     :param heights: the number of nodes with the height of the geoid.
@@ -102,10 +108,11 @@ def geoid(
         return rng.choice(len(X), count, replace=False, p=areas)
 
     test, chosen, few = drawn(TEST_NODES), drawn(rows or 1), drawn(heights or 1)[:heights]
-    weights = np.ones(rows + heights)
-    if not rows:
-        chosen = np.flatnonzero(areas > 0)
-        weights = np.r_[areas[chosen] / areas[chosen].mean(), np.ones(heights)]
+    if rows:
+        cells = SphericalVoronoi(unit_rows(X[chosen])).calculate_areas()
+    else:
+        chosen, cells = np.arange(len(X)), areas
+    weights = np.r_[cells / cells.mean(), np.ones(heights)]
     kernel = PowerLaw(2.0)
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
     data = (
@@ -118,7 +125,7 @@ def geoid(
         harmonics,
         [Value(), ByDegree(gravity_factors(max_degree))],
         noise_variance=[0.01, 0.5] if heights else 0.5,
-        noise_weights=None if rows else weights,
+        noise_weights=weights,
     )
     mean, variance = predicted(trained, X[test], 0)
     shares = kernel.variance_shares(3, LAST_DEGREE).numpy()

@@ -17,7 +17,7 @@ from interdomain.functionals import LinearFunctional
 
 def numbered(X: Array, kind: int) -> Array:
     """Rows whose last column is the number of their functional."""
-    return np.c_[X, np.full(len(X), float(kind))]
+    return np.asarray(np.c_[X, np.full(len(X), float(kind))])
 
 
 def fitted(
