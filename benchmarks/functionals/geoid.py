@@ -104,10 +104,11 @@ def geoid(
     X, areas, gravity, truth = nodes(data_dir)
     rng = np.random.default_rng(seed)
 
-    def drawn(count: int) -> Any:
-        return rng.choice(len(X), count, replace=False, p=areas)
+    def drawn(count: int, *, again: bool = False) -> Any:
+        return rng.choice(len(X), count, replace=again, p=areas)
 
-    test, chosen, few = drawn(TEST_NODES), drawn(rows or 1), drawn(heights or 1)[:heights]
+    test = drawn(TEST_NODES, again=True)  # so that their errors have the weights of an integral
+    chosen, few = drawn(rows or 1), drawn(heights or 1)[:heights]
     if rows:
         cells = SphericalVoronoi(unit_rows(X[chosen])).calculate_areas()
     else:
