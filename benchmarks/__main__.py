@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 
-MODULES = """deep_uci fast_sums terrain splines neighbours.benchmark heaton referees.benchmark
-estimators.benchmark calibration.benchmark any_likelihood additive pareto.benchmark
+MODULES = """deep_uci fast_sums terrain splines functionals.benchmark neighbours.benchmark
+heaton referees.benchmark estimators.benchmark calibration.benchmark any_likelihood additive
+pareto.benchmark
 papers.vish.uci_vish papers.vish.vff_additive hvgp_scaling papers.hvgp.hvgp_tables
 papers.hvgp.elevation globe papers.hvgp.nystrom papers.hvgp.transform_mnist
 papers.activation.uci_orthogonal papers.activation.snelson papers.convolutional.convolutional

@@ -19,6 +19,7 @@ from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import command_of
 from benchmarks.estimators.benchmark import EstimatorsBenchmark
+from benchmarks.functionals.benchmark import Functionals
 from benchmarks.papers.vish import vff_additive
 
 
@@ -43,6 +44,20 @@ def test_rows_that_come_in_parts_are_rows_at_once(tmp_path: Path) -> None:
     for record in ResultFile(tmp_path / "estimators.jsonl").records():
         result = record["result"]
         assert max(result["mean_difference"], result["std_difference"]) < 1e-8, record
+
+
+@pytest.mark.slow
+def test_means_over_an_hour_are_better_than_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The benchmark of functionals, whose parts without their data are skipped with a message."""
+    options = ["--short", "--results", str(tmp_path), "--parts", "hours,days"]
+    assert Functionals().main(options) == 0
+    records = ResultFile(tmp_path / "functionals.jsonl").records()
+    errors = {one["configuration"]["model"]: one["result"]["rmse"] for one in records}
+    assert errors["means"] < errors["values"] < 1
+    printed = capsys.readouterr()
+    assert "| hours  | means " in printed.out and "beijing_pm25.npz" in printed.err
 
 
 # Where the benchmarks' files may import from, and that every command has the name it states.

@@ -1,0 +1,1 @@
+"""The benchmark of rows that are linear functionals of f."""

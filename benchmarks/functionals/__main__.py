@@ -1,0 +1,5 @@
+"""The command `python -m benchmarks.functionals`."""
+
+from benchmarks.functionals.benchmark import Functionals
+
+Functionals.command()
