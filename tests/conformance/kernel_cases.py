@@ -9,6 +9,7 @@ import gpflow
 import numpy as np
 
 import interdomain as idm
+from interdomain.functionals import Mean
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.transforms import Negation
 from tests.conformance.cases import trained_in_all
@@ -145,6 +146,10 @@ def _two_scales(num_columns: int) -> idm.kernels.TwoScales:
     return idm.kernels.TwoScales(1.3, lengthscales, ratio=7.0, share=0.4)
 
 
+def _means_over_a_box(num_columns: int) -> idm.kernels.Functional:
+    return idm.kernels.Functional(_box_of_waves(num_columns), Mean([0.2] * num_columns))
+
+
 def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
     kernel = _periodized(num_columns)
     return idm.kernels.FiniteRank(kernel, BoxFourierFeatures.for_kernel(kernel, 40))
@@ -192,6 +197,7 @@ CASES = [
     KernelCase(idm.kernels.TwoScales, _two_scales),
     KernelCase(idm.tables.Additive, _additive, max_columns=4),
     KernelCase(idm.kernels.FiniteRank, _box_of_waves, max_columns=4),
+    KernelCase(idm.kernels.Functional, _means_over_a_box, max_columns=4),
 ]
 """One of each class."""
 
