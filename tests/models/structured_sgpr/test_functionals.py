@@ -143,6 +143,11 @@ def test_sums_of_each_functional(tmp_path: Any) -> None:
     np.testing.assert_allclose(fewer.elbo(), some.elbo(), rtol=1e-8)
     np.testing.assert_allclose(added.predict_f(NEW), whole.predict_f(NEW), rtol=1e-8)
 
+    wider = [Value(), Mean([0.3]), *FUNCTIONALS[2:]]
+    other = StructuredSGPR((X, both), *rows_of(waves, wider), **how)
+    with pytest.raises(ValueError, match=r"widths is \[0\.2\] in one and \[0\.3\] in the other"):
+        _ = whole.statistics + other.statistics
+
     weights = RNG.uniform(0.5, 2, 60)
     weighted = StructuredSGPR((X, Y), kernel, features, noise_weights=weights, **how)
     covariance = kernel(X).numpy() + np.diag(NOISE[KINDS] / weights)
