@@ -4,6 +4,7 @@ Every model has its own process. CPU seconds are from the rows in memory to the 
 imports excluded. Coverage is that of 90% intervals of f; figures are medians over seeds.
 hours      1,000,000 means over an hour at random times, with noise; 2,000 waves. "values" uses
            the same rows as values at the middle of their hour. Errors of the rate at other times.
+           The rows of "rate" are values of the rate with the same noise: what rows of values cost.
 geoid      gravity 10 km above the earth at nodes of a grid of half a degree, drawn by area, with
            harmonics to a degree L; the height of the geoid in metres at 50,000 nodes. "all" has
            all nodes, "heights" also 200 nodes with the height of the geoid. Degrees above L are
@@ -54,7 +55,7 @@ PARTS: dict[str, Callable[..., Entries]] = {
 UNITS = {"geoid": "m", "days": "ug/m3", "blocks": "m", "districts": "mean rates"}
 READ = {"geoid": "earth_gravity_geoid_30min", "days": "beijing_pm25"}
 """The data files of parts."""
-FIGURES = ("num_inducing", "all_rows", "cpu_seconds", "rmse", "coverage", "z")
+FIGURES = ("num_inducing", "all_rows", "steps", "cpu_seconds", "rmse", "coverage", "z")
 NODES = 50_000
 HOURS = {"rows": 1_000_000, "num_inducing": 2_000}
 DISTRICTS = {"districts": 300, "side": 100, "num_inducing": 600}
@@ -87,7 +88,7 @@ class Functionals(Benchmark, data_dir=str, parts=PARTS):
             rows.append(row)
         return tabulated(
             rows,
-            "part; model; M = num_inducing ,.0f; rows = all_rows ,.0f; seeds; "
+            "part; model; M = num_inducing ,.0f; rows = all_rows ,.0f; seeds; steps = steps ,.0f; "
             "CPU s = cpu_seconds .1f; RMSE = rmse .3f; unit; coverage = coverage .2f; z = z .2f",
         )
 
@@ -99,7 +100,7 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
     """The configurations of a part, without the names of the part and of the data's source."""
     if part == "hours":
         sizes = {"rows": 2_000, "num_inducing": 100} if short else HOURS
-        yield from ({"model": model, **sizes} for model in ("values", "means"))
+        yield from over_seeds(("values", "means", "rate"), 1 if short else 3, sizes)
     elif part == "geoid":
         wanted = [(8, 500, 0)] if short else [(40, NODES, 0), (70, NODES, 0), (70, 0, 0)]
         wanted += [(8, 500, 20)] if short else [(70, NODES, 200)]
@@ -113,7 +114,7 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
         yield from over_seeds(("repeat", "middles", "areas"), 1 if short else 5, sizes)
     elif part == "slopes":
         sizes = {"values": 20, "places": 20, "max_degree": 2} if short else SLOPES
-        yield from over_seeds(("values", "slopes"), 1 if short else 3, sizes)
+        yield from over_seeds(("values", "slopes"), 1, sizes)
     elif part == "days":
         models = ("repeat", "linear", "values", "means")
         yield from over_seeds(models, 1 if short else 3, {"num_days": 20 if short else 1_461})

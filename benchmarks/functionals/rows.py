@@ -40,6 +40,7 @@ def fitted(
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu,
         "pass_seconds": fit.pass_seconds,
+        "steps": fit.steps,
         "num_inducing": int(features.num_inducing),
         "all_rows": len(data[0]),
     }
