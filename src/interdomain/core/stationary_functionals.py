@@ -84,12 +84,6 @@ def stationary_covariance(
     return tf.broadcast_to(kernel.variance * values, shape)
 
 
-def _order(functional: LinearFunctional, column: int) -> int:
-    if isinstance(functional, Derivative) and functional.column == column:
-        return functional.order
-    return 0
-
-
 class _Column:
     """A column of a kernel: lags, a lengthscale, errors of the rows, and the order of slopes."""
 
