@@ -191,7 +191,7 @@ def test_all_columns_in_another_order() -> None:
             for what, value in expected.items():
                 message = f"{name}: {what}"
                 assert_close(found[what], value, rtol=1e-10, atol=1e-12, message=message)
-    assert num_drawn == 25
+    assert num_drawn == 26
 
 
 def test_in_graphs_of_unknown_columns_and_in_sums() -> None:
