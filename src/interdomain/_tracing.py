@@ -132,9 +132,9 @@ _plain_operations = ContextVar("plain_operations", default=False)
 
 @contextmanager
 def plain_operations() -> Iterator[None]:
-    """A context in which values are computed by TensorFlow's own operations, for forward
-    differentiation. TensorFlow cannot differentiate its result backward if it passes through a
-    compiled function with a gradient of its own."""
+    """A context in which values are computed by TensorFlow's own operations, for slopes
+    (:mod:`interdomain.core.slopes`). In graphs, TensorFlow's gradients of slopes are wrong if the
+    values come from a compiled function with a custom gradient."""
     token = _plain_operations.set(True)
     try:
         yield

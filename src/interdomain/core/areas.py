@@ -24,9 +24,10 @@ class Areas(LinearFunctional):
     :param points: The points of all regions, ``[Q, D]``, in the inputs of the prior.
     :param weights: The weight of each point, ``[Q]``. For an integral, pass the area of each
         point; None, the default, for the mean over the points of a region.
-    :param regions: The number of each point's region, ``[Q]``, integers from 0.
+    :param regions: The number of each point's region, ``[Q]``, integers from 0; None for a single
+        region.
     :raises ValueError: If a region has no points, or a number is not finite. Models raise it for
-        rows with the number of no region.
+        rows whose number is that of no region.
     """
 
     def __init__(self, points: Any, weights: Any = None, regions: Any = None) -> None:

@@ -36,7 +36,8 @@ class Average(LinearFunctional, abc.ABC):
 
     @abc.abstractmethod
     def scales(self, places: Places) -> tf.Tensor:
-        """The widths of the average in each input, ``[n, D]`` or ``[1, D]``."""
+        """The scale of the average in each input, ``[n, D]`` or ``[1, D]``: the widths of a box, or
+        the standard deviations of a Gaussian."""
 
     @abc.abstractmethod
     def is_averaged(self, num_inputs: int) -> BoolArray:
@@ -83,13 +84,13 @@ class Mean(Average):
 
     :param widths: The widths of the box in the inputs of the prior, ``[D]``, or one number for all;
         zero for an input that is not averaged.
-    :param width_columns: For bins of different sizes (months, exposure times): a column of X for
-        each input, which holds the widths of the rows, or None for an input whose width is in
+    :param width_columns: For bins of different sizes (months, exposure times): for each input, the
+        number of the (active) column of X that holds its widths, or None if its width is in
         ``widths``. The columns of widths are no inputs: the prior does not see them.
     :param num_points: The number of points in each averaged column of a Gauss-Legendre rule, for
         features and kernels without a closed form.
-    :raises ValueError: If a width is negative or not finite, or all widths are zero. Models raise
-        it for rows whose box is outside of the features' box.
+    :raises ValueError: If a width is negative or not finite, or no input has a positive width or a
+        column of widths. Models raise it if a row's box is not inside of the features' box.
     """
 
     def __init__(
@@ -158,9 +159,10 @@ class Mean(Average):
     def validate(self, name: str, inputs: Array, columns: Array) -> None:
         for column in self.width_columns:
             widths = columns[:, column]
-            if not np.all((widths >= 0) & np.isfinite(widths)):
+            wrong = ~((widths >= 0) & np.isfinite(widths))
+            if np.any(wrong):
                 rule = f"have widths of 0 or more in column {column}"
-                raise refusal(name, rule, short(widths[~(widths >= 0)]), "correct the rows")
+                raise refusal(name, rule, short(widths[wrong]), "correct the rows")
 
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
         if centres:
@@ -171,7 +173,7 @@ class Mean(Average):
 
 
 class Blur(Average):
-    """The value of f at a place that is known up to a Gaussian error, as its expectation.
+    """The expected value of f at a place with a Gaussian error.
 
     This is the convolution of f with a Gaussian around the row. (It is not the noise that an
     uncertain place adds to an observation.)

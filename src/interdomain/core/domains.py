@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel
 from .._arguments import Array, BoolArray, finite_array, refusal, short
 from ..linalg.box_ends import slack_of
 from .columns import select_columns
-from .functional_rows import FunctionalRows
+from .functional_rows import FunctionalRows, rows_of
 from .pairs import boxed_parts
 
 
@@ -86,7 +86,7 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
     :raises ValueError: If there is not one block per summand of a sum, or one inducing variable per
         factor of a product; if a domain and its kernel differ in the number of columns.
     """
-    boxes, functionals = [], getattr(kernel, "rows", None)
+    boxes, functionals = [], rows_of(kernel)
     if functionals is not None:
         num_columns = len(functionals.seen_inputs(num_columns))
     for block, part in boxed_parts(inducing_variable, kernel):

@@ -46,10 +46,10 @@ class Functional(WholeRows):
     f has the prior's kernel. With several functionals, the last column of X holds the number of
     each row's functional, as for ``gpflow.kernels.Coregion``. With one there is no such column. The
     prior sees the other columns of X, without columns of widths (see
-    :class:`interdomain.functionals.Mean`); its own ``active_dims`` are among these inputs.
+    :class:`interdomain.functionals.Mean`); its own ``active_dims`` count these inputs.
 
     The inducing variables are those of the prior, of any family, and stay functionals of f. A
-    model of sums over hours then predicts values, slopes, or means of any days.
+    model of sums over hours then predicts values, slopes, or means over any day.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> from interdomain.functionals import Derivative, Mean, Value
@@ -61,10 +61,11 @@ class Functional(WholeRows):
     >>> rows(X).shape
     TensorShape([3, 3])
 
-    Under a finite-rank prior, and sums of such priors, all covariances are exact. Slopes under a
-    full prior need GPflow's stationary kernels, their sums or products. Averages are exact if each
-    stationary kernel is averaged in one column, or is a squared exponential. Under all other
-    kernels they are sums over weighted points.
+    Under a finite-rank prior, and sums of finite-rank priors, all covariances are exact, up to the
+    quadrature of features without a closed form. Slopes under any other (full) prior need GPflow's
+    stationary kernels, their sums or products. Averages are exact if each stationary kernel is
+    averaged in one column, or is a squared exponential. Averages under all other kernels are sums
+    over weighted points.
 
     :param prior: The kernel of f, of one output.
     :param functionals: A functional of :mod:`interdomain.functionals`, or a list.
@@ -72,8 +73,8 @@ class Functional(WholeRows):
         default.
     :raises ValueError: If the prior is not a kernel of one output, or a functional is not one of
         :mod:`interdomain.functionals`; or for a slope that does not exist under the prior. Calls
-        raise it for a row with the number of no functional, and for functionals that the prior does
-        not support.
+        raise it if the number of a row is that of no functional (in a graph, the error is an
+        InvalidArgumentError), and for functionals that the prior does not support.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Functional(WholeRows):
 
     def mean_function(self, mean_function: MeanFunction) -> MeanFunction:
         """The mean of rows for a mean function of f, such as ``gpflow.functions.Constant``. This
-        library's models make it from their argument; GPflow's models need it as their argument."""
+        library's models call this method themselves; pass the result to GPflow's models."""
         return acted_mean(mean_function, self)
 
     @property

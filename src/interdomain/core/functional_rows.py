@@ -1,8 +1,8 @@
-"""Rows that hold the number of their functional in their last column."""
+"""Rows with one or several functionals; with several, the last column holds the number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -203,8 +203,8 @@ class ActedMean(MeanFunction):
 
 
 def columns_of_mean(rows: FunctionalRows, X: tf.Tensor, *, linear: bool) -> tf.Tensor:
-    """The functionals of the columns of a mean function: of ones, and of the inputs if it is
-    linear, ``[n, H]``."""
+    """The functionals of the columns of a mean function, ``[n, H]``: of the inputs, if it is
+    linear, then of ones."""
     if not linear:
         return rows.of_ones(X)
 
@@ -215,9 +215,15 @@ def columns_of_mean(rows: FunctionalRows, X: tf.Tensor, *, linear: bool) -> tf.T
     return rows.by_kind(X, both)
 
 
+def rows_of(kernel: Any) -> FunctionalRows | None:
+    """The functionals of a :class:`interdomain.kernels.Functional` kernel; None for others."""
+    rows: FunctionalRows | None = kernel.rows if hasattr(kernel, "acting_family") else None
+    return rows
+
+
 def acted_mean(mean_function: MeanFunction, kernel: Any) -> MeanFunction:
-    """The mean function of a model: acted on if the kernel is of functionals."""
-    rows: Sequence[FunctionalRows] = [kernel.rows] if hasattr(kernel, "acting_family") else []
-    if not rows or isinstance(mean_function, ActedMean):
+    """The mean function, wrapped in :class:`ActedMean` if the kernel is one of functionals."""
+    rows = rows_of(kernel)
+    if rows is None or isinstance(mean_function, ActedMean):
         return mean_function
-    return ActedMean(mean_function, rows[0])
+    return ActedMean(mean_function, rows)

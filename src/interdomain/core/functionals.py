@@ -40,8 +40,8 @@ class Places(NamedTuple):
 class LinearFunctional(abc.ABC):
     """The base class of linear functionals of f.
 
-    Functionals can be added, subtracted and multiplied by numbers: ``Mean([7]) - Value()`` is the
-    weekly mean minus the value of the day. The functionals of a data set are given to
+    You can add and subtract functionals, and multiply them by numbers: ``Mean([7]) - Value()`` is
+    the mean of a week minus the value at its centre. The functionals of a data set are given to
     :class:`interdomain.kernels.Functional`.
     """
 
@@ -91,7 +91,8 @@ class LinearFunctional(abc.ABC):
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
         """The places ``[m, D]`` that must be in the domain of the features.
 
-        :param centres: Whether f continues outside, so that only the rows must be inside.
+        :param centres: Whether f continues outside. Then only the centres of averages must be
+            inside.
         """
         return [inputs]
 
@@ -231,7 +232,7 @@ class Derivative(LinearFunctional):
 
 
 class ByDegree(LinearFunctional):
-    """A function of the degree on the globe: each harmonic of degree l is multiplied by a factor.
+    """An operator on the globe that multiplies each harmonic of degree l by a factor.
 
     All operators that commute with rotations are of this form: means over caps, upward
     continuation, Stokes' operator, and the heat kernel ``exp(-l (l + 1) t)``.

@@ -17,7 +17,7 @@ from gpflow.utilities import positive
 from .._arguments import real_array, refusal, short
 from .._targets import densities_of
 from ..core.columns import as_rows
-from ..core.functional_rows import FunctionalRows
+from ..core.functional_rows import FunctionalRows, rows_of
 from ..core.functionals import Places
 
 LEAST_DEGREES = 2.01
@@ -32,13 +32,12 @@ class NoiseByFunctional(Function):
 
     :param variances: A positive number for each functional, ``[F]``.
     :param rows: The functionals.
+    :param least: The lower bound of the variances.
     """
 
-    def __init__(self, variances: TensorData, rows: FunctionalRows) -> None:
+    def __init__(self, variances: TensorData, rows: FunctionalRows, least: float) -> None:
         super().__init__()
-        least = float(np.min(np.asarray(variances)) / (1 + 1e-4))
-        usual = gpflow.config.default_likelihood_positive_minimum()
-        self.variances = gpflow.Parameter(variances, transform=positive(lower=min(least, usual)))
+        self.variances = gpflow.Parameter(variances, transform=positive(lower=least))
         self.rows = rows
 
     @inherit_check_shapes
@@ -65,7 +64,7 @@ def by_functional(noise_variance: TensorData | None, kernel: Any) -> Gaussian | 
     variances = real_array("noise_variance", noise_variance, rule)
     if not variances.ndim or variances.size == 1:
         return None
-    rows: FunctionalRows | None = getattr(kernel, "rows", None)
+    rows = rows_of(kernel)
     number = 1 if rows is None else len(rows.functionals)
     if (
         rows is None
@@ -74,10 +73,10 @@ def by_functional(noise_variance: TensorData | None, kernel: Any) -> Gaussian | 
     ):
         remedy = "pass a positive number for each functional of an interdomain.kernels.Functional"
         raise refusal("noise_variance", f"be {rule}, here {number}", short(variances), remedy)
-    least = float(np.min(variances) / (1 + 1e-4))
     usual = gpflow.config.default_likelihood_positive_minimum()
-    noise = NoiseByFunctional(variances, rows)
-    return Gaussian(noise, variance_lower_bound=min(least, usual))
+    least = min(float(np.min(variances) / (1 + 1e-4)), usual)
+    noise = NoiseByFunctional(variances, rows, least)
+    return Gaussian(noise, variance_lower_bound=least)
 
 
 def noise_by_functional(likelihood: Any) -> NoiseByFunctional | None:

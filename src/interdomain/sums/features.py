@@ -20,7 +20,7 @@ from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
-from ..core.functional_rows import ActedMean, FunctionalRows
+from ..core.functional_rows import FunctionalRows
 from ..core.pairs import Kuf_in_domain, settings_of, structure_of
 from .dense import DenseSums
 from .kinds import batch_by_kind, tensors_by_kind, total_by_kind
@@ -127,7 +127,8 @@ class Features:
         if self.mean.residual:
             rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
         level, deviation = np.mean(rest, axis=0), np.std(rest, axis=0)
-        if (ones := self._ones(X)) is not None:
+        if not self.mean.has_ones:
+            ones = self.mean.last(X)[:, 0]
             level = ones @ rest / np.maximum(ones @ ones, np.finfo(float).tiny)
         level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
         return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
@@ -137,16 +138,7 @@ class Features:
         the functional of the reference is subtracted."""
         if not np.any(reference):
             return Y
-        ones = self._ones(X)
-        level = reference if ones is None else ones[:, None] * reference
-        return np.subtract(Y, level, dtype=np.float64)
-
-    def _ones(self, X: Array) -> Array | None:
-        """The functional of each row for the constant one, ``[n]``; None if all rows are values."""
-        if not isinstance(self.mean_function, ActedMean):
-            return None
-        rows = tf.constant(X, gpflow.default_float())
-        return np.asarray(self.mean_function.rows.of_ones(rows), np.float64)[:, 0]
+        return np.subtract(Y, self.mean.last(X) * reference, dtype=np.float64)
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         """The sums over one batch of rows: see :meth:`.Sums.batch`."""
@@ -184,8 +176,7 @@ class Features:
     def check(self, X: Array, rows: str = "rows of a batch of X") -> None:
         """:raises ValueError: If rows are outside of :attr:`boxes`, or rows with functionals are
         not valid."""
-        if isinstance(self.mean_function, ActedMean):
-            self.mean_function.rows.validate("data: X", X)
+        self.mean.validate("data: X", X)
         count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
         if count:
             what, remedy = complaint(self.boxes, X, count, len(X), rows)

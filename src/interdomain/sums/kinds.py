@@ -1,6 +1,7 @@
 """Sums over rows kept apart by the functionals of the rows, whose noise variances may differ.
 
-Let s_b be the noise variance of the rows with functional b, and G_b their sum of products. The
+Let s_b be the noise variance of the rows with functional b, and G_b the sum of products of features
+over these rows. The
 bound then has ``G = sum_b G_b / s_b`` for a noise variance of one, because a row of noise variance
 s_b is a row of weight 1 / s_b. All s_b are therefore trained without another pass over the rows.
 """
@@ -18,7 +19,7 @@ from ..core.functional_rows import FunctionalRows
 from .protocol import Sums
 
 ROWS = "rows"
-"""The name of the number of rows with each functional, ``[F]``, among the sums."""
+"""The name, among the sums, of the counts of rows with each functional, ``[F]``."""
 
 
 def batch_by_kind(sums: Sums, kinds: FunctionalRows, *rows: Array) -> dict[str, Array]:

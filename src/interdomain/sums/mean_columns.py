@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
+from .._arguments import Array
 from ..core.functional_rows import ActedMean, columns_of_mean
 
 
@@ -29,6 +31,24 @@ class MeanColumns:
         kind, known = type(self._mean), {Zero: "constant", Constant: "constant"}
         self.kind = (known | {Linear: "linear"}).get(kind, kind.__name__)
         self.residual = kind not in (Zero, Constant, Linear)
+
+    @property
+    def has_ones(self) -> bool:
+        """Whether the last column is one at all rows. Functionals may map the constant one to other
+        numbers."""
+        return self._rows is None
+
+    def last(self, X: Array) -> Array:
+        """The last column at rows ``[N, D]``, ``[N, 1]`` in float64."""
+        if self._rows is None:
+            return np.ones([len(X), 1])
+        rows = tf.constant(X, gpflow.default_float())
+        return np.asarray(self._rows.of_ones(rows), np.float64)
+
+    def validate(self, name: str, X: Array) -> None:
+        """Check rows with functionals; a ValueError otherwise."""
+        if self._rows is not None:
+            self._rows.validate(name, X)
 
     def num_columns(self, input_dim: int) -> int:
         """The number H of columns, for X with ``input_dim``."""

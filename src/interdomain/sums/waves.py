@@ -14,7 +14,6 @@ from gpflow.inducing_variables import InducingVariables
 from .._arguments import Array, IntArray
 from .._tracing import compiled, numpy_function
 from ..core.family import Block
-from ..core.functional_rows import ActedMean
 from ..core.pairs import structure_of
 from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
@@ -137,21 +136,15 @@ class WaveSums(DenseSums):
         rows = tf.constant(X, gpflow.default_float())
         targets, sums = self.features.target_sums(rows, Y, *more)
         weights = more[0] if more else np.ones([len(X), 1])
-        strengths = [targets] if self._has_ones else [targets, weights]
+        strengths = [targets] if self.features.mean.has_ones else [targets, weights]
         return {"tables": self.tables.table(X, tf.concat(strengths, axis=1).numpy()), **sums}
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
         others = dict(added)
         tables: Any = others.pop("tables")  # the last one is that of the weights
-        targets = tables if self._has_ones else tables[:-1]
+        targets = tables if self.features.mean.has_ones else tables[:-1]
         sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(targets)}
         return sums | others
-
-    @property
-    def _has_ones(self) -> bool:
-        """Whether the last column of the mean function is one, so that its table is that of the
-        weights. The functionals of rows may map the constant one to other numbers."""
-        return not isinstance(self.features.mean_function, ActedMean)
 
     rows = Sums.rows
 
@@ -161,7 +154,7 @@ class WaveSums(DenseSums):
         latents = len(precisions)
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
         weighted = precisions[:, None] * columns.T
-        ones = [] if self._has_ones else [np.ones_like(precisions[0])]
+        ones = [] if self.features.mean.has_ones else [np.ones_like(precisions[0])]
         strengths = np.concatenate([*(precisions[:, None] * [*columns.T, *ones]), shifts])
         tables = self.tables.table(rows.numpy(), strengths.T)
         latent_tables = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
