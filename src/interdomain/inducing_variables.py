@@ -11,6 +11,7 @@ from .families.harmonic.invariant import OrbitInducingPoints
 from .families.harmonic.points import HarmonicInducingPoints
 from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
 from .families.images.patches import InducingPatches
+from .families.places.fixed_places import FixedPlaces
 from .families.sphere.activation_features import ActivationFeatures
 from .families.sphere.harmonics import SphericalHarmonics
 from .families.splines.spline_features import SplineFeatures
@@ -20,6 +21,7 @@ from .families.waves.interval_features import VariationalFourierFeatures
 __all__ = [
     "ActivationFeatures",
     "BoxFourierFeatures",
+    "FixedPlaces",
     "HarmonicInducingPoints",
     "HarmonizableFourierFeatures",
     "InducingPatches",

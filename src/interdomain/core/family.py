@@ -101,6 +101,9 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
     relative_jitter: ClassVar[bool] = False
     """Whether jitter is relative to the diagonal of Kuu, because the scale of u is arbitrary."""
 
+    is_sparse: ClassVar[bool] = False
+    """Whether few features are nonzero at a row, so that no dense covariances are made."""
+
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute once. Sums over rows and compiled functions depend on the features, and
         would not notice another value. Parameters can change, by ``assign``.

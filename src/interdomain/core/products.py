@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Product
+from gpflow.kernels import Kernel, Product
 
 from .._arguments import (
     IntArray,
@@ -26,7 +27,7 @@ from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
 from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
-from .family import Block, is_subset, with_jitter
+from .family import Block, InterDomainInducingVariables, is_subset, with_jitter
 from .functionals import ByDegree, LinearFunctional, Places, Value
 from .pairs import Kuu_operator, as_family, structure_of
 from .product_rule import columns_seen, product_rule
@@ -119,7 +120,8 @@ class ProductInducingVariables(CombinedInducingVariables):
                 )
             self._members = places
         size, argument = self.num_inducing, "inducing_variables" if members is None else "members"
-        if isinstance(size, int):
+        is_sparse = members is None and any(getattr(part, "is_sparse", False) for part in factors)
+        if isinstance(size, int) and not is_sparse:  # sparse structures check their own sizes
             check_num_inducing(argument, size, "products")
 
     @classmethod
@@ -266,11 +268,30 @@ class ProductInducingVariables(CombinedInducingVariables):
         return self._combined(values)
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
-        """The structure of the products, if all factors have one that products can have, too."""
-        known = [part for pair in self.pairs(kernel) if (part := structure_of(*pair)) is not None]
+        """The structure of the products, if a factor or all factors have one that products can
+        have, too."""
+        pairs = self.pairs(kernel)
+        known = [part for pair in pairs if (part := structure_of(*pair)) is not None]
+        found = (part.in_all_products(pairs) for part in known if self.has_all)
+        structure = next((part for part in found if part is not None), None)
+        if structure is not None:
+            return structure
         if len(known) < len(self.inducing_variables):
             return None
         return known[0].in_product(known[1:], self.members)
+
+    def explained(self, kernel: Product, X: TensorType, X2: TensorType | None) -> tf.Tensor:
+        """The product of what the features of each factor explain, if all products are features."""
+        if not self.has_all:
+            return super().explained(kernel, X, X2)
+        families = (as_family(*pair) for pair in self.pairs(kernel))
+        return reduce(operator.mul, [family.explained(part, X, X2) for family, part in families])
+
+    def explained_diagonal(self, kernel: Product, X: TensorType) -> tf.Tensor:
+        if not self.has_all:
+            return super().explained_diagonal(kernel, X)
+        families = (as_family(*pair) for pair in self.pairs(kernel))
+        return reduce(operator.mul, [_diagonal(*pair, X) for pair in families])
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal operator without ``jitter``, if the Kuu of all factors are diagonal. Otherwise
@@ -298,3 +319,11 @@ def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     counts = [part.shape[0] or tf.shape(part)[0] for part in (first, second)]
     shape = tf.concat([[counts[0] * counts[1]], tf.shape(second)[1:]], axis=0)
     return tf.reshape(first[:, None] * second[None], shape)
+
+
+def _diagonal(family: InterDomainInducingVariables, kernel: Kernel, X: TensorType) -> tf.Tensor:
+    """The prior variance at rows that the features of a factor explain."""
+    terms = family.explained_terms(kernel)
+    if terms is None:
+        return family.explained_diagonal(kernel, X)
+    return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])

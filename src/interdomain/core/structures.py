@@ -91,3 +91,12 @@ class FeatureStructure(abc.ABC):
         :param members: The features that each product multiplies, one of each factor, ``[M, F]``.
         """
         return None
+
+    def in_all_products(
+        self, pairs: Sequence[tuple[InducingVariables, Kernel]]
+    ) -> FeatureStructure | None:
+        """The structure of all products of the features of several factors; None if there is none.
+
+        :param pairs: The factors, of which one has this structure.
+        """
+        return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array, BoolArray
 from .._tracing import numpy_function
@@ -16,10 +15,9 @@ from ..core.pairs import Kuu_operator
 from ..linalg import StructuredOperator
 from ..linalg.arrow import NOT_FACTORISED, Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
-from ..linalg.precision import checked
 from .dense import check_dense, optimal_q, root_of, whiten
-from .protocol import Latents, Q, Tensors
-from .spline_posterior import SplinePosterior
+from .protocol import Latents, Tensors
+from .sparse_q import SparseQ
 
 
 class SplineCollapsed(NamedTuple):
@@ -50,6 +48,12 @@ class SplineCollapsed(NamedTuple):
         if len(self.sums.splines.order) > order.size:
             prior_log += 2 * self.others.root().log_determinant()
         return log - prior_log, fit
+
+    def prior_tensors(self, incomplete: BoolArray) -> list[tf.Tensor]:
+        """The stencil of Kuu of the splines and Kuu of the other features; if a feature is
+        incomplete, also the stencil of the inverse of the former."""
+        inverses = [self.splines.root().inverse_band()] if np.any(incomplete) else []
+        return [self.splines.stencil(), self.others.to_dense(), *inverses]
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """The trace ``tr Kuu^{-1} G`` over features that leave out a part of their kernel."""
@@ -183,103 +187,29 @@ class WeightsQ:
         return drawn.transpose(2, 1, 0)
 
 
-class SplineQ(Q):
-    """The posterior of the weights of all latent GPs, from tensors, also symbolic tensors.
+class SplineQ(SparseQ):
+    """The posterior of the weights of splines: see :class:`.SparseQ`."""
 
-    :ivar incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
-    """
+    failure = NOT_FACTORISED
 
     def __init__(self, sums: Any, latents: Latents) -> None:
-        self.sums, self.latents = sums, latents
-        self._splines, parts = sums.splines, cast("list[tuple[SplineCollapsed, Any]]", latents)
-        first, incomplete = parts[0][0], sums.features.incomplete
-        self.incomplete = incomplete[self._splines.order]
-        self._inputs = [first.splines.stencil(), first.others.to_dense()]
-        if np.any(incomplete):
-            self._inputs.append(first.splines.root().inverse_band())
-        self._start = len(self._inputs)  # of the latent GPs
-        for collapsed, noise in parts:
-            self._inputs += [*collapsed.gram, collapsed.columns, noise]
-        self._num_outputs = sum(int(collapsed.columns.shape[1]) for collapsed, _ in parts)
-        self._num_latents = len(parts)
+        super().__init__(sums, latents, sums.splines)
 
-    @cached_property
-    def weights(self) -> WeightsQ:
-        """The posterior as arrays, outside of graphs."""
-        return self._solved(*(np.asarray(part) for part in self._inputs))
-
-    def _solved(self, *arrays: Array) -> WeightsQ:
-        (stencil, corner, *inverses), latent_arrays = arrays[: self._start], arrays[self._start :]
-        size = len(latent_arrays) // self._num_latents
-        parts = [latent_arrays[k : k + size] for k in range(0, len(latent_arrays), size)]
-        latents = [(Arrow(*part[:3]), part[3], part[4]) for part in parts]
-        prior = Arrow.without_border(stencil, corner)
+    def _posterior_of(
+        self, prior: Sequence[Array], latents: Sequence[tuple[list[Array], Array, Array]]
+    ) -> WeightsQ:
+        stencil, corner, *inverses = prior
+        whole = Arrow.without_border(stencil, corner)
         inverse = inverses[0] if inverses else None
-        return WeightsQ(self._splines, self.incomplete, prior, inverse, latents)
+        parts = [(Arrow(*gram), columns, noise) for gram, columns, noise in latents]
+        return WeightsQ(self._structure, self.incomplete, whole, inverse, parts)
 
-    @property
-    def means(self) -> Array:
-        """The mean of the weights, ``[M + B, P]``."""
-        return self.weights.means
-
-    def kl(self) -> float:
-        """The KL divergence from the prior, of all latent GPs."""
-        return self.weights.kl()
-
-    def is_finite(self) -> bool:
-        """Whether the mean of all weights is finite."""
-        return bool(np.all(np.isfinite(self.means)))
-
-    @cached_property
-    def posterior(self) -> SplinePosterior:
-        """GPflow's posterior with this q."""
-        latents = self.latents
-        return SplinePosterior(self.sums, lambda: latents, PrecomputeCacheType.TENSOR)
-
-    def tensors(self) -> tuple[tf.Tensor, ...]:
-        """The arrays of :meth:`WeightsQ.arrays` as tensors."""
-        grid, latents = self._splines.grid, self._num_latents
-        border = len(self._splines.order) - grid.size
-        shapes = [
+    def _shapes(self) -> list[tuple[int, ...]]:
+        grid, latents = self._structure.grid, self._num_latents
+        border = len(self._structure.order) - grid.size
+        return [
             (grid.size + border, self._num_outputs),
             (latents, *grid.dissection.stencil_shape),
             (latents, grid.size, border),
             (latents, border, border),
         ]
-        return tuple(self._in_python(WeightsQ.arrays, [], shapes))
-
-    def covariances(self, features: tf.Tensor) -> tf.Tensor:
-        """The covariances of :meth:`WeightsQ.covariances`, between few rows ``[M + B, n]``."""
-
-        def compute(weights: WeightsQ, features: Array) -> list[Array]:
-            return [weights.covariances(features)]
-
-        count = features.shape[1]
-        shape = self._num_latents, count, count
-        (covariances,) = self._in_python(compute, [features], [shape])
-        return covariances
-
-    def _in_python(
-        self,
-        function: Callable[..., list[Array]],
-        arguments: Sequence[tf.Tensor],
-        shapes: Sequence[Sequence[Any]],
-    ) -> list[tf.Tensor]:
-        """The results of a function of the posterior and of arrays, also in a graph.
-
-        :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
-        """
-        if tf.executing_eagerly():
-            found = function(self.weights, *(np.asarray(part) for part in arguments))
-            return [tf.constant(part) for part in found]
-
-        def compute(*arrays: Array) -> list[Array]:
-            inputs, others = arrays[: len(self._inputs)], arrays[len(self._inputs) :]
-            try:
-                return [np.array(1.0), *function(self._solved(*inputs), *others)]
-            except tf.errors.InvalidArgumentError:
-                return [np.array(0.0)] * (1 + len(shapes))
-
-        types, inputs = [tf.float64] * (1 + len(shapes)), [*self._inputs, *arguments]
-        ok, *values = numpy_function(compute, inputs, types, stateful=False)
-        return checked(ok, values, shapes, NOT_FACTORISED)

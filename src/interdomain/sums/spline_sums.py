@@ -31,7 +31,8 @@ class SplineSums(Sums):
 
     def __init__(self, features: Any, splines: Splines) -> None:
         super().__init__(features)
-        self.splines, self.rows_of_a_prediction = splines, splines.rows_at_once
+        self.splines = self.structure = splines
+        self.rows_of_a_prediction = splines.rows_at_once
         self.rows_at_once = splines.rows_of_a_batch
 
     def require_fixed(self, trainable: Mapping[str, Any]) -> None:

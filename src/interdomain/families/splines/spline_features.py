@@ -72,6 +72,7 @@ class SplineFeatures(InterDomainInducingVariables):
     """
 
     kernels = (*MATERNS, Product)
+    is_sparse = True
     fitting_kernels = "Matern12, Matern32, Matern52 or a product of one for each column"
 
     def __init__(

@@ -1,0 +1,135 @@
+"""Sums over rows of products of splines of time and features of space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+
+from .._arguments import Array
+from .._tracing import compiled
+from ..linalg import StructuredOperator
+from .chain_posterior import ChainPosterior
+from .chain_q import ChainCollapsed, ChainQ, transformed
+from .protocol import Latents, Sums, Tensors
+
+if TYPE_CHECKING:
+    from .chain import SpaceTime
+
+_ROWS = 2**20
+"""The least number of rows of a joined batch: rows that repeat places are summed by place first."""
+
+_ROWS_OF_A_PREDICTION = 2**14
+
+
+class ChainSums(Sums):
+    """Sums of products as a vector of blocks, border and corner (:class:`.Chain`). Like dense sums,
+    they can be added, saved and used for the sites of a model.
+
+    :ivar structure: The features.
+    """
+
+    rows_at_once = _ROWS
+    rows_of_a_prediction = _ROWS_OF_A_PREDICTION
+
+    def __init__(self, features: Any, structure: SpaceTime) -> None:
+        super().__init__(features)
+        self.structure = structure
+        structure.check_size()
+        self._traced = compiled(self._values, input_signature=features.signature())
+
+    def _values(self, X: tf.Tensor, Y: tf.Tensor) -> Any:
+        """All that the sums depend on, as tensors."""
+        return self.structure.raw(X), self.features.target_sums(X, Y)
+
+    def variables(self) -> tuple[tf.Variable, ...]:
+        return tuple(self._traced.get_concrete_function().graph.variables)
+
+    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
+        if trainable:
+            raise ValueError(
+                f"inducing_variable: found splines of time times features that depend on "
+                f"{', '.join(trainable)}, trainable, and these sums have no gradients; freeze "
+                "these with gpflow.set_trainable(parameter, False), or pass FixedPlaces in place "
+                "of points."
+            )
+
+    def check_spacing(self) -> None:
+        self.structure.warn_of_spacing(self.features.incomplete)
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        rows = tf.constant(X, gpflow.default_float())
+        targets, sums = self.features.target_sums(rows, Y, *more)
+        weights = more[0] if more else np.ones([len(X), 1])
+        parts = np.asarray(weights), np.zeros([len(X), 0]), targets.numpy()
+        (gram,), products = self.structure.products(rows, *parts)
+        return {"gram": gram, "products": products, **sums}
+
+    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
+        """The sums have no gradients."""
+        columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
+        weights, shifts = (np.transpose(part) for part in (precisions, shifts))
+        return self.structure.products(X, weights, columns, shifts)
+
+    def gram_shape(self, num_columns: int) -> tuple[int, ...]:
+        chain = self.structure.chain
+        return (chain._replace(others=chain.others + num_columns).entries,)
+
+    def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
+        structure = self.structure
+        _, border, corner = structure.unpacked(gram, num_columns)
+        size = structure.chain.others
+        with_features = tf.concat([border[:, size:], corner[:size, size:]], axis=0)
+        return tf.gather(with_features, np.argsort(structure.order)), corner[size:, size:]
+
+    def prior_gram(self, num_columns: int) -> Array:
+        structure, (band, others, matrix) = self.structure, self.prior()
+        diagonals = tf.linalg.diag(band)
+        if matrix is not None:  # the precision of the weights of features in the basis of the sums
+            inverse = tf.linalg.inv(matrix)
+            diagonals = tf.matmul(inverse, tf.matmul(diagonals, inverse, transpose_b=True))
+        size = structure.chain.others + num_columns
+        border = np.zeros([structure.chain.num_weights, size])
+        corner = np.pad(others.to_dense(), (0, num_columns))
+        parts = diagonals, border, corner
+        return np.concatenate([np.ravel(np.asarray(part)) for part in parts])
+
+    def prior(self) -> tuple[tf.Tensor, StructuredOperator, tf.Tensor | None]:
+        """The band of the prior precision, Kuu of the features without splines of time, and the
+        matrix that whitens features of space, or None."""
+        structure = self.structure
+        return structure.band(), structure.Kuu_of_others(), structure.whitening()
+
+    def finish(
+        self,
+        prior: tuple[tf.Tensor, StructuredOperator, tf.Tensor | None],
+        gram: tf.Tensor,
+        columns: tf.Tensor,
+        *,
+        num_columns: int = 0,
+        gram_gradient: bool = False,
+    ) -> ChainCollapsed:
+        structure, (band, others, matrix) = self.structure, prior
+        size = structure.chain.others
+        blocks, border, corner = structure.unpacked(gram, num_columns)
+        raw = [blocks, border[:, :size], corner[:size, :size]]
+        columns = tf.gather(columns, structure.order)
+        whitened = transformed(structure.chain, matrix, raw, columns)
+        has_gradient = gram_gradient or matrix is not None
+        return ChainCollapsed(
+            self, band, others, raw, whitened[0], columns, whitened[1], has_gradient
+        )
+
+    def q(self, latents: Latents) -> ChainQ:
+        return ChainQ(self, latents)
+
+    def posterior(
+        self,
+        latents: Callable[[], Latents],
+        precompute_cache: PrecomputeCacheType | str | None,
+    ) -> AbstractPosterior:
+        return ChainPosterior(self, latents, precompute_cache)

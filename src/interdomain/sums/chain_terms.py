@@ -1,0 +1,230 @@
+"""The features of a chain: for each term of a sum, splines of time times features of the rest.
+
+A term is a product of kernels: a Matern kernel of one column, which is called time, and kernels of
+other columns, called space. Its features are the products of all splines of time with all features
+psi of space. The prior precision of the weights is ``K_t (x) K_s``, with the Kuu of both. Features
+of space whose ``K_s`` is not diagonal are whitened: ``R^{-1} psi`` has the precision I, where ``K_s
+= R R^T``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import IntArray, refusal
+from ..core.acting import acted_features
+from ..core.family import Block
+from ..core.functionals import ByDegree, LinearFunctional, Places, Value
+from ..core.pairs import Kuu_operator, as_family
+from ..core.product_rule import columns_seen, product_rule
+from ..linalg.operators import StructuredOperator
+from ..linalg.spline_grid import SplineGrid
+
+Part = tuple[LinearFunctional, float, tuple[LinearFunctional, ...]]
+"""A functional of the splines of time, a factor, and a functional of each factor of space."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTerm:
+    """The products of all splines of time with all features of space.
+
+    :ivar time: The splines, and their kernel.
+    :ivar space: The other factors; none for a function of time alone.
+    :ivar numbers: The numbers of the products among all features of the model, ``[N, g, m]`` for N
+        splines and g groups.
+    :ivar groups: The intercepts of groups among the factors, of which one is nonzero in a row, if
+        the groups share no weight; None for a single copy.
+    """
+
+    time: Block
+    space: tuple[Block, ...]
+    numbers: IntArray
+    groups: Block | None = None
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[Block], time: int, start: int) -> ChainTerm:
+        """The term of a product with all products of the factors' features.
+
+        :param time: The index of the factor of splines of time.
+        :param start: The number of the first product among all features.
+        """
+        sizes = [int(block.num_inducing) for block, _ in pairs]
+        numbers = np.moveaxis(np.arange(np.prod(sizes)).reshape(sizes), time, 0)
+        others = tuple(pair for number, pair in enumerate(pairs) if number != time)
+        flat = start + numbers.reshape(sizes[time], 1, -1)
+        return cls(pairs[time], others, flat)
+
+    def grouped(self, number: int) -> ChainTerm:
+        """This term, with the factor of space of that number as groups."""
+        sizes = [int(block.num_inducing) for block, _ in self.space]
+        nodes = len(self.numbers)
+        numbers = np.moveaxis(self.numbers.reshape(nodes, *sizes), number + 1, 1)
+        others = tuple(pair for k, pair in enumerate(self.space) if k != number)
+        flat = numbers.reshape(nodes, sizes[number], -1)
+        return ChainTerm(self.time, others, flat, self.space[number])
+
+    @property
+    def grid(self) -> SplineGrid:
+        """The grid of the splines of time."""
+        splines, kernel = as_family(*self.time)
+        grid: SplineGrid = splines.grid(kernel)
+        return grid
+
+    @property
+    def width(self) -> int:
+        """The number m of features of space."""
+        return int(self.numbers.shape[2])
+
+    def columns(self, num_columns: int) -> IntArray:
+        """The columns of X, among that number, on which the features of space depend."""
+        row = tf.zeros([1, num_columns], gpflow.default_float())
+        seen = [columns_seen(kernel, row) for _, kernel in self.space]
+        columns: IntArray = np.unique(np.concatenate([np.zeros(0, np.int64), *seen]))
+        return columns
+
+    def parts(self, functional: LinearFunctional, num_inputs: int) -> list[Part] | None:
+        """A functional of the products as functionals of time and of space; None if it does not
+        separate."""
+        row = tf.zeros([1, num_inputs], gpflow.default_float())
+        pairs = [self.time, *self.space]
+        seen = [columns_seen(kernel, row) for _, kernel in pairs]
+        found = list[Part]()
+        for weight, part in functional.terms:
+            if isinstance(part, ByDegree):
+                if len(self.space) != 1:
+                    return None
+                found.append((Value(), weight, (part,)))
+                continue
+            terms = product_rule(part, seen, num_inputs)
+            if terms is None:
+                return None
+            found += [(rules[0], weight * factor, rules[1:]) for factor, rules in terms]
+        return found
+
+    def features(
+        self, places: Places, rules: Sequence[LinearFunctional] = (), *, is_raw: bool = False
+    ) -> tf.Tensor:
+        """The features of space at places, ``[n, m]`` in float64.
+
+        :param rules: The functional of each factor of space; values by default.
+        :param is_raw: Whether the places are in the domains and the features are in the basis of
+            the sums; otherwise they are whitened.
+        """
+        pairs = zip(self.space, rules or [Value()] * len(self.space), strict=True)
+        product = tf.ones([tf.shape(places.inputs)[0], 1], tf.float64)
+        for pair, rule in pairs:
+            raw = _cardinal(pair, rule, places) if is_raw else None
+            if raw is None:
+                raw = acted_features(*pair, rule, places, in_domain=is_raw)
+            part = tf.linalg.matrix_transpose(tf.cast(raw, tf.float64))
+            part = tf.ensure_shape(part, [None, int(pair[0].num_inducing)])
+            width = product.shape[1] * part.shape[1]
+            product = tf.reshape(product[:, :, None] * part[:, None], [-1, width])
+        matrix = None if is_raw else self.whitening(of_Kuf=True)
+        return product if matrix is None else tf.matmul(product, matrix, transpose_b=True)
+
+    def from_raw(self) -> tf.Tensor | None:
+        """The matrix that maps features in the basis of the sums to Kuf, ``[m, m]``; None for the
+        identity."""
+        if not any(_is_cardinal(*pair) for pair in self.space):
+            return None
+        identity = [tf.eye(int(block.num_inducing), dtype=tf.float64) for block, _ in self.space]
+        pairs = zip(self.space, identity, strict=True)
+        return _kronecker(
+            [_operator(pair).to_dense() if _is_cardinal(*pair) else eye for pair, eye in pairs]
+        )
+
+    def whitening(self, *, of_Kuf: bool = False) -> tf.Tensor | None:
+        """The matrix ``[m, m]`` that whitens features of space, in the basis of the sums or of Kuf;
+        None for the identity."""
+        operators = [(pair, _operator(pair)) for pair in self.space]
+        if all(operator.sole_diagonal is not None for _, operator in operators):
+            return None
+        factors = []
+        for pair, operator in operators:
+            identity = tf.eye(int(operator.shape[-1]), dtype=tf.float64)
+            if operator.sole_diagonal is not None:
+                factors.append(identity)
+            elif not of_Kuf and _is_cardinal(*pair):
+                triangle = tf.linalg.cholesky(operator.to_dense())
+                factors.append(tf.linalg.matrix_transpose(triangle))
+            else:
+                factors.append(operator.root().solve(identity))
+        return _kronecker(factors)
+
+    def precisions(self) -> tf.Tensor:
+        """The prior precisions of the weights of whitened features of space, ``[g, m]``."""
+        parts = [_operator(pair) for pair in self.space]
+        flat = [tf.ones([1], tf.float64)]
+        for part in parts:
+            diagonal = part.sole_diagonal
+            flat.append(tf.ones([part.shape[-1]], tf.float64) if diagonal is None else diagonal)
+        of_space = reduce(lambda a, b: tf.reshape(a[:, None] * b, [-1]), flat)
+        if self.groups is None:
+            return of_space[None]
+        return _operator(self.groups).diag_part()[:, None] * of_space
+
+    def band(self, reach: int) -> tf.Tensor:
+        """The prior precision of time, of each spline with the ones before it, ``[N, p + 1]``."""
+        return _lower(Kuu_operator(*self.time).widened(reach).stencil())
+
+    def inverse_band(self, reach: int) -> tf.Tensor:
+        """The inverse of the prior precision of time within the band, ``[N, p + 1]``."""
+        kuu: Any = Kuu_operator(*self.time)
+        return _lower(kuu.widened(reach).inverse())
+
+    def log_determinant(self) -> tf.Tensor:
+        """The log determinant of the prior precision of the weights of whitened features."""
+        kuu: Any = Kuu_operator(*self.time)
+        precisions = self.precisions()
+        count = int(np.prod(precisions.shape))
+        nodes = len(self.numbers)
+        return count * kuu.log_determinant() + nodes * tf.reduce_sum(tf.math.log(precisions))
+
+    @cached_property
+    def group_indices(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
+        """A function of rows that returns the group of each, ``[n]``; None for a single copy."""
+        if self.groups is None:
+            return None
+        family, kernel = as_family(*self.groups)
+        structure: Any = family.structure(kernel)
+        return structure.first  # type: ignore[no-any-return]
+
+
+def _lower(stencil: tf.Tensor) -> tf.Tensor:
+    """The diagonal and the entries before it, nearest first."""
+    return tf.reverse(stencil[:, : stencil.shape[1] // 2 + 1], [1])
+
+
+def _operator(pair: Block) -> StructuredOperator:
+    return Kuu_operator(*pair, jitter=gpflow.config.default_jitter()).cast(tf.float64)
+
+
+def _is_cardinal(inducing_variable: Any, kernel: Any) -> bool:
+    return hasattr(as_family(inducing_variable, kernel)[0], "cardinal")
+
+
+def _cardinal(pair: Block, rule: LinearFunctional, places: Places) -> tf.Tensor | None:
+    """The cardinal features of a factor at places, ``[m, n]``; None if the factor has none."""
+    family, kernel = as_family(*pair)
+    if not hasattr(family, "cardinal"):
+        return None
+    columns = columns_seen(kernel, places.inputs)
+    seen = rule.seen_by(columns)
+    if not isinstance(seen, Value):
+        remedy = "pass functionals that act along the column of time alone"
+        raise refusal("functionals", "be values at the places", rule, remedy)
+    features: tf.Tensor = family.cardinal(kernel, places.inputs)
+    return features
+
+
+def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
+    factors = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
+    return tf.linalg.LinearOperatorKronecker(factors).to_dense()
