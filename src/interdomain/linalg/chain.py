@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf, dtrtri
 
 from .._arguments import Array
+from .chain_steps import both_sides, eliminate, inverse_of_last, inverse_of_step
 from .operators import Factor
 from .stencil_factors import NotFactorised
 
@@ -127,13 +126,15 @@ class Chain(NamedTuple):
 class ChainFactor(Factor):
     """The factor L of ``P = L L^T``.
 
-    P is ``scale`` times the blocks and the border, plus the band on the diagonals of all blocks.
+    P has ``scale`` times the blocks ``W G W^T`` for a matrix W, plus the band on the diagonals of
+    all blocks; and the border and the corner.
 
     :param chain: The sizes.
     :param band: The diagonals that are added to the blocks, ``[N, p + 1, g, m]``.
     :param corner: D, ``[E, E]``.
-    :param blocks: ``[N, p + 1, g, m, m]``. They are not copied.
+    :param blocks: G, ``[N, p + 1, g, m, m]``. They are not copied.
     :param border: ``[N g m, E]``.
+    :param matrix: W, ``[m, m]``; None for the identity.
     :raises NotFactorised: If P is not positive definite.
     """
 
@@ -145,41 +146,52 @@ class ChainFactor(Factor):
         blocks: Array,
         border: Array,
         scale: float = 1.0,
+        matrix: Array | None = None,
     ) -> None:
         self.chain, self.size = chain, chain.num_weights + chain.others
         size = chain.nodes_of_step * chain.width
         self._inverses = np.empty([chain.steps, chain.copies, size, size])
-        self._sides = np.empty([max(chain.steps - 1, 0), chain.copies, size, size])
+        self._sides = np.empty([max(chain.steps - 1, 1), chain.copies, size, size])
+        inverse = None
         for step in range(chain.steps):
-            own, side = self._assembled(step, band, blocks, scale)
-            if step:
-                side = _product(side, _transposed(self._inverses[step - 1]))
-                self._sides[step - 1] = side
-                own -= _product(side, _transposed(side))
-            self._inverses[step] = _inverse_triangle(own)
-        half = self._solve_nodes(scale * border)
+            own, side = self._inverses[step], self._sides[max(step - 1, 0)]
+            self._assemble(step, own, side, band, blocks, scale, matrix)
+            eliminate(own, side, inverse)
+            inverse = own
+        half = self._solve_nodes(border)
         self._solved = self._solve_nodes(half, adjoint=True)
         try:
             self._triangle = cholesky(corner - half.T @ half, lower=True)
         except (np.linalg.LinAlgError, ValueError):  # SciPy raises ValueError for NaN
             raise NotFactorised from None
 
-    def _assembled(
-        self, step: int, band: Array, blocks: Array, scale: float
-    ) -> tuple[Array, Array]:
-        """The blocks of a step with itself (its lower half), and with the step before, as
-        ``[g, r m, r m]``."""
+    def _assemble(
+        self,
+        step: int,
+        own: Array,
+        side: Array,
+        band: Array,
+        blocks: Array,
+        scale: float,
+        matrix: Array | None,
+    ) -> None:
+        """Fill the matrices of a step with itself (its lower half), and with the step before, ``[g,
+        r m, r m]``."""
         chain = self.chain
         r, m = chain.nodes_of_step, chain.width
-        own, side = np.zeros([2, chain.copies, r, m, r, m])
+        for part in (own, side):
+            part.fill(0.0)
+        stack = blocks[step * r : (step + 1) * r]
+        if matrix is not None:
+            stack = both_sides(matrix, stack)
+        own, side = (part.reshape(-1, r, m, r, m) for part in (own, side))
         places = np.arange(m)
         for node, d, row in chain.rows_of(step):
             part, column = (own, row - d) if d <= row else (side, row - d + r)
-            np.multiply(blocks[node, d], scale, out=part[:, row, :, column])
+            np.multiply(stack[row, d], scale, out=part[:, row, :, column])
             part[:, row, places, column, places] += band[node, d]
         for row in range(chain.nodes - step * r, r):  # nodes beyond the last
             own[:, row, places, row, places] = 1.0
-        return own.reshape(-1, r * m, r * m), side.reshape(-1, r * m, r * m)
 
     def log_determinant(self) -> float:
         diagonals = np.diagonal(self._inverses, axis1=2, axis2=3)
@@ -202,8 +214,8 @@ class ChainFactor(Factor):
         if adjoint:
             for step in range(last, -1, -1):
                 if step < last:
-                    values[step] -= _transposed(self._sides[step]) @ values[step + 1]
-                values[step] = _transposed(self._inverses[step]) @ values[step]
+                    values[step] -= self._sides[step].swapaxes(1, 2) @ values[step + 1]
+                values[step] = self._inverses[step].swapaxes(1, 2) @ values[step]
         else:
             for step in range(last + 1):
                 if step:
@@ -213,49 +225,49 @@ class ChainFactor(Factor):
 
     def _inverse_by_step(self) -> Iterator[tuple[int, Array, Array | None]]:
         """The inverse of A within the band, from the last step to the first: the step, its entries
-        with itself, and with the step before (None for the first), ``[g, r m, r m]`` each."""
-        after, ahead = None, None
-        for step in range(self.chain.steps - 1, -1, -1):
-            inverse = self._inverses[step]
-            own = _product(_transposed(inverse), inverse)
-            across = None
-            if after is not None:
-                solved = _product(self._sides[step], inverse)
-                across = -_product(after, solved)
-                own -= _product(_transposed(solved), across)
-                assert ahead is not None
-                yield step + 1, ahead, across
-            after, ahead = own, own
-        assert ahead is not None
-        yield 0, ahead, None
+        with itself (their lower half), and with the step before (None for the first), ``[g, r m, r
+        m]`` each."""
+        last = self.chain.steps - 1
+        own = inverse_of_last(self._inverses[last])
+        for step in range(last - 1, -1, -1):
+            before, across = inverse_of_step(self._inverses[step], self._sides[step], own)
+            yield step + 1, own, across
+            own = before
+        yield 0, own, None
 
-    def _inverse_of_nodes(self) -> Iterator[tuple[int, int, Array]]:
-        """The entries ``[g, m, m]`` of the inverse of P, of a node with the node d before it."""
+    def inverse_stacks(self) -> Iterator[tuple[slice, Array]]:
+        """The entries of the inverse at the places of the blocks, for the nodes of each step, from
+        the last step to the first: the nodes, and blocks ``[r, p + 1, g, m, m]``."""
         chain = self.chain
         r, m = chain.nodes_of_step, chain.width
         root = solve_triangular(self._triangle, self._solved.T, lower=True).T
         roots = root.reshape(chain.nodes, chain.copies, m, chain.others)
         for step, own, side in self._inverse_by_step():
+            nodes = slice(step * r, min((step + 1) * r, chain.nodes))
+            stack = np.zeros([nodes.stop - nodes.start, *chain.shapes[0][1:]])
             for node, d, row in chain.rows_of(step):
                 part, column = (own, row - d) if d <= row else (side, row - d + r)
                 assert part is not None
                 block = part.reshape(-1, r, m, r, m)[:, row, :, column]
+                if d == 0:  # of which the lower half is known
+                    block = np.tril(block) + np.tril(block, -1).swapaxes(1, 2)
                 if chain.others:
-                    block = block + roots[node] @ roots[node - d].swapaxes(-1, -2)
-                yield node, d, block
+                    block = block + roots[node] @ roots[node - d].swapaxes(1, 2)
+                stack[row, d] = block
+            yield nodes, stack
 
     def inverse_blocks(self) -> Array:
         """The entries of the inverse at the places of the blocks, ``[N, p + 1, g, m, m]``."""
-        blocks = np.zeros(self.chain.shapes[0])
-        for node, d, block in self._inverse_of_nodes():
-            blocks[node, d] = block
+        blocks = np.empty(self.chain.shapes[0])
+        for nodes, stack in self.inverse_stacks():
+            blocks[nodes] = stack
         return blocks
 
     def inverse_band(self) -> Array:
         """The diagonals of :meth:`inverse_blocks`, ``[N, p + 1, g, m]``, in little memory."""
-        band = np.zeros(self.chain.band_shape)
-        for node, d, block in self._inverse_of_nodes():
-            band[node, d] = np.diagonal(block, axis1=1, axis2=2)
+        band = np.empty(self.chain.band_shape)
+        for nodes, stack in self.inverse_stacks():
+            band[nodes] = np.diagonal(stack, axis1=3, axis2=4)
         return band
 
     def inverse_border(self) -> tuple[Array, Array]:
@@ -266,39 +278,3 @@ class ChainFactor(Factor):
     def inverse_diagonal(self) -> Array:
         nodes, corner = self.inverse_band()[:, 0].ravel(), self.inverse_border()[1]
         return np.concatenate([nodes, np.diagonal(corner)])
-
-
-def _transposed(matrices: Array) -> Array:
-    return matrices.swapaxes(1, 2)
-
-
-def _product(some: Array, others: Array) -> Array:
-    """The products of matrices ``[g, M, M]``. A single product is computed by SciPy's BLAS, as the
-    factor is: the threads of NumPy's and of SciPy's BLAS would wait for each other."""
-    if len(some) > 1:
-        product: Array = some @ others
-        return product
-    left, right = others[0].T, some[0].T  # BLAS reads arrays in NumPy's order as transposed
-    flips = [not part.flags.f_contiguous for part in (left, right)]
-    parts = [part.T if flip else part for part, flip in zip((left, right), flips, strict=True)]
-    return np.asarray(dgemm(1.0, *parts, trans_a=flips[0], trans_b=flips[1])).T[None]
-
-
-def _inverse_triangle(matrices: Array) -> Array:
-    """The inverses of the Cholesky factors of matrices ``[g, M, M]``, lower triangles.
-
-    :raises NotFactorised: If a matrix is not positive definite.
-    """
-    if len(matrices) > 1:
-        try:
-            return np.linalg.inv(np.linalg.cholesky(matrices))
-        except np.linalg.LinAlgError:
-            raise NotFactorised from None
-    # LAPACK reads the lower half of a matrix in NumPy's order as its upper half.
-    upper, failed = dpotrf(matrices[0].T, lower=0, clean=1, overwrite_a=1)
-    if failed:
-        raise NotFactorised
-    inverse, failed = dtrtri(upper, lower=0, overwrite_c=1)
-    if failed:
-        raise NotFactorised
-    return np.asarray(inverse).T[None]

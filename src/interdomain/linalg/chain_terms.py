@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import tensorflow as tf
 from .._arguments import Array
 from .._tracing import numpy_function
 from .chain import Chain, ChainFactor
+from .chain_steps import both_sides, sum_of_products, times
 from .precision import checked
 from .stencil_factors import NotFactorised
 
@@ -29,6 +31,7 @@ def chain_terms(
     columns: tf.Tensor,
     noise_variance: tf.Tensor,
     *,
+    matrix: tf.Tensor | None = None,
     gram_gradient: bool = False,
     refuse: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -42,47 +45,58 @@ def chain_terms(
     :param gram: Blocks, border and corner of G: see :class:`.Chain`.
     :param columns: ``[N g m + E, K]``.
     :param noise_variance: s, ``[]``.
-    :param gram_gradient: Whether the terms have derivatives with respect to G.
+    :param matrix: A matrix W ``[m, m]``: the blocks of G are ``W B W^T`` for the given blocks B.
+        None for the identity.
+    :param gram_gradient: Whether the terms have derivatives with respect to the blocks. They always
+        have derivatives with respect to all other tensors.
     :param refuse: Whether a finite P without a factor is an error; if False, both terms are NaN.
     :raises tf.errors.InvalidArgumentError: If P is finite and cannot be factorised. If P is not
         finite, both terms are NaN.
     """
-    inputs = (band, corner, columns, noise_variance, *(gram if gram_gradient else ()))
-    size = chain.num_weights
+    blocks, border, gram_corner = gram
+    whitening = tf.eye(chain.width, dtype=tf.float64) if matrix is None else matrix
+    size, has_matrix = chain.num_weights, matrix is not None
 
     def compute(*arrays: Array) -> list[Array]:
-        return _terms(chain, *arrays, with_gram=gram_gradient)
+        return _terms(chain, *arrays, has_matrix=has_matrix, with_blocks=gram_gradient)
 
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
-        types = [tf.float64] * (9 if gram_gradient else 7)
-        ok, *found = numpy_function(compute, [*inputs[:4], *gram], types, stateful=False)
-        log_determinant, fit, solved, *bands = found
+        types = [tf.float64] * (10 if gram_gradient else 9)
+        ok, *found = numpy_function(compute, inputs, types, stateful=False)
+        log_determinant, fit, solved, *derived = found
         values = checked(ok, [log_determinant, fit], [(), ()], NOT_FACTORISED if refuse else None)
         solved = tf.ensure_shape(solved, columns.shape)
 
-        def gradient(to_determinant: tf.Tensor, to_fit: tf.Tensor) -> list[tf.Tensor]:
-            noise = inputs[3]
-            to_band = to_determinant * bands[0] - to_fit * bands[1]
+        def gradient(to_determinant: tf.Tensor, to_fit: tf.Tensor) -> list[tf.Tensor | None]:
+            own_band, own_corner, _, noise, *_ = inputs
+            band, band_of_fit, corner, border, to_whitening, *blocks = derived
+            to_band = to_determinant * band - to_fit * band_of_fit
             nodes, others = solved[:size], solved[size:]
             products = tf.matmul(others, others, transpose_b=True)
-            to_corner = to_determinant * bands[2] - to_fit * products
+            to_corner = to_determinant * corner - to_fit * products
             # G / s is P - K: the traces of G's gradients follow from those of K's.
-            traces = tf.reduce_sum(to_band * inputs[0]) + tf.reduce_sum(to_corner * inputs[1])
+            traces = tf.reduce_sum(to_band * own_band) + tf.reduce_sum(to_corner * own_corner)
             weights = to_determinant * float(size + chain.others) + to_fit * fit
-            totals = [to_band, to_corner, 2 * to_fit * solved / noise, (traces - weights) / noise]
+            to_noise = (traces - weights) / noise
+            to_border = to_determinant * border
+            to_border -= 2 * to_fit * tf.matmul(nodes, others, transpose_b=True)
+            totals = [to_band, to_corner, 2 * to_fit * solved / noise, to_noise]
+            totals += [to_border / noise, to_corner / noise]
+            totals.append(to_determinant * to_whitening[0] - to_fit * to_whitening[1])
             if gram_gradient:
-                shape = [chain.nodes, chain.copies, chain.width, -1]
-                blocks = to_determinant * bands[3]
-                blocks -= to_fit * _products(chain, tf.reshape(nodes, shape))
-                border = to_determinant * bands[4]
-                border -= 2 * to_fit * tf.matmul(nodes, others, transpose_b=True)
-                totals += [part / noise for part in (blocks, border, to_corner)]
-            pairs = zip(totals, inputs, strict=True)
-            return [tf.ensure_shape(total, part.shape) for total, part in pairs]
+                mapped = tf.reshape(nodes, [chain.nodes, chain.copies, chain.width, -1])
+                if has_matrix:
+                    mapped = tf.matmul(inputs[6], mapped, transpose_a=True)
+                to_blocks = to_determinant * blocks[0] - to_fit * _products(chain, mapped)
+                totals.append(to_blocks / noise)
+            pairs = zip(totals, inputs, strict=False)
+            shaped = [tf.ensure_shape(total, part.shape) for total, part in pairs]
+            return shaped if gram_gradient else [*shaped, None]
 
         return tuple(values), gradient
 
+    inputs = band, corner, columns, noise_variance, border, gram_corner, whitening, blocks
     log_determinant, fit = terms(*inputs)
     return log_determinant, fit
 
@@ -103,42 +117,82 @@ def _terms(
     corner: Array,
     columns: Array,
     noise: Array,
-    blocks: Array,
     border: Array,
     gram_corner: Array,
+    matrix: Array,
+    blocks: Array,
     *,
-    with_gram: bool,
+    has_matrix: bool,
+    with_blocks: bool,
 ) -> list[Array]:
-    """The status of P, the two terms, ``P^{-1} columns / s``, and of ``P^{-1}`` the band and the
-    corner, with the band of the products of the solution; if ``with_gram``, blocks and border of
-    ``P^{-1}``, too. Entries that P has twice are doubled. The status is 0.0 if P is finite and has
-    no factor, else 1.0."""
+    """The status of P, the two terms, ``P^{-1} columns / s``, and derivatives of the log
+    determinant by P: the band, with the band of the products of the solution; the corner; the
+    border; the derivatives of both terms by W, ``[2, m, m]``; if ``with_blocks``, those by B.
+    Entries that P has twice are doubled. The status is 0.0 if P is finite and has no factor, else
+    1.0."""
+    whitening = matrix if has_matrix else None
     with np.errstate(all="ignore"):
         inverse_noise = float(1 / noise)
         whole = corner + gram_corner * inverse_noise
-    parts = (band, whole, border, columns, np.array(inverse_noise))
+    parts = (band, whole, border, columns, matrix, np.array(inverse_noise))
     finite = all(np.all(np.isfinite(part)) for part in parts) and bool(np.isfinite(np.sum(blocks)))
-    try:
-        factor = ChainFactor(chain, band, whole, blocks, border, inverse_noise) if finite else None
-    except NotFactorised:
-        factor = None
+    factor = None
+    if finite:
+        with contextlib.suppress(NotFactorised):
+            options: dict[str, Any] = {"scale": inverse_noise, "matrix": whitening}
+            factor = ChainFactor(chain, band, whole, blocks, inverse_noise * border, **options)
     if factor is None:
-        nan = [np.full_like(part, np.nan) for part in (columns, band, band, corner)]
-        nan += [np.full_like(part, np.nan) for part in (blocks, border)] * with_gram
+        like = [columns, band, band, corner, border, np.stack([matrix] * 2)]
+        nan = [np.full_like(part, np.nan) for part in [*like, *[blocks] * with_blocks]]
         return [np.array(0.0 if finite else 1.0), *[np.array(np.nan)] * 2, *nan]
     solved = factor.solve(factor.solve(columns * inverse_noise), adjoint=True)
     inverse_border, inverse_corner = factor.inverse_border()
-    rest = []
-    if with_gram:
-        inverse_blocks = factor.inverse_blocks()
-        inverse_band = np.diagonal(inverse_blocks, axis1=3, axis2=4).copy()
-        inverse_blocks[:, 1:] *= 2
-        rest = [inverse_blocks, 2 * inverse_border]
-    else:
-        inverse_band = factor.inverse_band()
-    bands = [inverse_band, chain.band_of_products(solved[: chain.num_weights])]
+    found = _of_inverse(factor, blocks, whitening, with_blocks=with_blocks)
+    inverse_band, to_matrix, *to_blocks = found
+    nodes = solved[: chain.num_weights]
+    bands = [inverse_band, chain.band_of_products(nodes)]
     for part in bands:
         part[:, 1:] *= 2
+    of_fit = np.zeros_like(matrix)
+    if has_matrix:
+        by_node = nodes.reshape(-1, chain.width, nodes.shape[1])
+        mapped = (matrix.T @ by_node).reshape(nodes.shape)
+        products = chain.matmul(blocks, mapped).reshape(by_node.shape)
+        of_fit = 2 * sum_of_products(by_node, products)
+    to_whitening = np.stack([to_matrix, of_fit]) * inverse_noise
     fit = np.sum(columns * solved) * inverse_noise
     values = np.array(1.0), np.array(2 * factor.log_determinant()), np.asarray(fit)
-    return [*values, solved, *bands, inverse_corner, *rest]
+    return [
+        *values,
+        solved,
+        *bands,
+        inverse_corner,
+        2 * inverse_border,
+        to_whitening,
+        *to_blocks,
+    ]
+
+
+def _of_inverse(
+    factor: ChainFactor, blocks: Array, matrix: Array | None, *, with_blocks: bool
+) -> list[Array]:
+    """The band of the inverse; the derivative of the log determinant by W, times s, ``[m, m]``; and
+    if ``with_blocks``, that by B, times s."""
+    chain = factor.chain
+    band = np.empty(chain.band_shape)
+    to_matrix = np.zeros([chain.width, chain.width])
+    to_blocks = [np.empty_like(blocks)] * with_blocks
+    for nodes, stack in factor.inverse_stacks():
+        band[nodes] = np.diagonal(stack, axis1=3, axis2=4)
+        if matrix is None and not with_blocks:
+            continue
+        stack[:, 1:] *= 2  # entries that P has twice
+        if matrix is not None:
+            gram = blocks[nodes]
+            to_matrix += sum_of_products(stack, times(gram, matrix.T))
+            halves = times(gram.swapaxes(-1, -2), matrix.T)
+            to_matrix += sum_of_products(stack.swapaxes(-1, -2), halves)
+            stack = both_sides(matrix.T, stack) if with_blocks else stack
+        for part in to_blocks:
+            part[nodes] = stack
+    return [band, to_matrix, *to_blocks]

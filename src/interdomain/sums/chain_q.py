@@ -28,22 +28,31 @@ class ChainCollapsed(NamedTuple):
     :ivar sums: The :class:`.ChainSums` of the features.
     :ivar band: The prior precision: see :meth:`.SpaceTime.band`.
     :ivar others: Kuu of the features without splines of time.
-    :ivar raw: Blocks, border and corner of G in the basis of the sums.
-    :ivar gram: Those of whitened features.
-    :ivar raw_columns: ``sum phi t^T`` in the basis of the sums, in the order of the structure,
-        ``[M, P]``.
-    :ivar columns: The same for whitened features.
+    :ivar matrix: The matrix that whitens features of space, ``[m, m]``; None for the identity.
+    :ivar raw: Blocks, border and corner of G, and ``sum phi t^T`` in the order of the structure,
+        ``[M, P]``, in the basis of the sums.
+    :ivar border: The border of G for whitened features.
+    :ivar columns: ``sum phi t^T`` for whitened features.
     :ivar gram_gradient: Whether the terms have gradients with respect to G.
     """
 
     sums: Any
     band: tf.Tensor
     others: StructuredOperator
-    raw: list[tf.Tensor]
-    gram: list[tf.Tensor]
-    raw_columns: tf.Tensor
+    matrix: tf.Tensor | None
+    raw: tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
+    border: tf.Tensor
     columns: tf.Tensor
     gram_gradient: bool = False
+
+    @property
+    def gram(self) -> list[tf.Tensor]:
+        """Blocks, in the basis of the sums, border and corner of G, and the matrix that whitens the
+        blocks."""
+        blocks, _, corner, _ = self.raw
+        size = self._chain.width
+        matrix = tf.eye(size, dtype=tf.float64) if self.matrix is None else self.matrix
+        return [blocks, self.border, corner, matrix]
 
     @property
     def _chain(self) -> Chain:
@@ -52,9 +61,17 @@ class ChainCollapsed(NamedTuple):
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
         """The terms ``log det B`` and ``|c|^2``; see :func:`.chain_terms`."""
-        prior = self.band, self.others.to_dense()
-        parts = *prior, self.gram, self.columns, noise_variance
-        log, fit = chain_terms(self._chain, *parts, gram_gradient=self.gram_gradient, refuse=refuse)
+        log, fit = chain_terms(
+            self._chain,
+            self.band,
+            self.others.to_dense(),
+            self.gram[:3],
+            self.columns,
+            noise_variance,
+            matrix=self.matrix,
+            gram_gradient=self.gram_gradient,
+            refuse=refuse,
+        )
         prior_log = self.sums.structure.log_determinant()
         if self._chain.others:
             prior_log += 2 * self.others.root().log_determinant()
@@ -72,13 +89,20 @@ class ChainCollapsed(NamedTuple):
         of_nodes, of_others = np.split(incomplete[structure.order], [self._chain.num_weights])
         if np.any(of_nodes):
             inverse = structure.band(inverse=True) * _mask(self._chain, of_nodes)
-            total += tf.reduce_sum(_doubled(inverse) * tf.linalg.diag_part(self.gram[0]))
+            total += tf.reduce_sum(_doubled(inverse) * self._diagonals())
         if np.any(of_others):
             root = self.others.root()
-            half = tf.linalg.matrix_transpose(root.solve(self.gram[2]))
+            half = tf.linalg.matrix_transpose(root.solve(self.raw[2]))
             variances = tf.linalg.diag_part(root.solve(half))
             total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
         return total
+
+    def _diagonals(self) -> tf.Tensor:
+        """The diagonals of the blocks of G for whitened features, ``[N, p + 1, g, m]``."""
+        blocks = self.raw[0]
+        if self.matrix is None:
+            return tf.linalg.diag_part(blocks)
+        return tf.reduce_sum(tf.matmul(self.matrix, blocks) * self.matrix, axis=4)
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
         """The mean and root of the whitened q of few features as dense matrices, without gradients.
@@ -103,9 +127,7 @@ class ChainCollapsed(NamedTuple):
         structure, chain = self.sums.structure, self._chain
         matrix = structure.whitening(of_Kuf=True)
         if matrix is not None:
-            nodes = means[: chain.num_weights].reshape(-1, chain.width, means.shape[1])
-            nodes = np.asarray(matrix).T @ nodes
-            means = np.concatenate([nodes.reshape(-1, means.shape[1]), means[chain.num_weights :]])
+            means = np.asarray(mapped(chain, tf.transpose(matrix), tf.constant(means)))
         return means[np.argsort(structure.order)]
 
     def _dense(self) -> Tensors:
@@ -116,15 +138,17 @@ class ChainCollapsed(NamedTuple):
         structure, chain = self.sums.structure, self._chain
         count = structure.size
         check_dense(count, "splines of time or features of space")
-        matrix = structure.from_raw()
-        gram, columns = transformed(chain, matrix, self.raw, self.raw_columns)
+        matrix, (blocks, border, corner, columns) = structure.from_raw(), self.raw
+        if matrix is not None:
+            blocks = tf.matmul(tf.matmul(matrix, blocks), matrix, transpose_b=True)
+            border, columns = (mapped(chain, matrix, part) for part in (border, columns))
         places = np.argsort(structure.order)
 
         def assembled(blocks: Array, border: Array, corner: Array) -> Array:
             dense = np.block([[chain.dense(blocks), border], [border.T, corner]])
             return np.asarray(dense[places][:, places])
 
-        dense = numpy_function(assembled, gram, tf.float64, stateful=False)
+        dense = numpy_function(assembled, [blocks, border, corner], tf.float64, stateful=False)
         return tf.ensure_shape(dense, [count, count]), tf.gather(columns, places)
 
 
@@ -138,23 +162,15 @@ def _doubled(band: Any) -> Any:
     return band * np.array([1.0, *[2.0] * (int(band.shape[1]) - 1)])[:, None, None]
 
 
-def transformed(
-    chain: Chain, matrix: tf.Tensor | None, gram: Sequence[tf.Tensor], columns: tf.Tensor
-) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Blocks, border and corner of G, and columns ``[M, P]``, for features of space times a matrix
-    ``[m, m]``; None for the identity."""
+def mapped(chain: Chain, matrix: tf.Tensor | None, columns: tf.Tensor) -> tf.Tensor:
+    """Columns ``[N g m, K]``, or ``[N g m + E, K]``, whose weights of each node are multiplied by a
+    matrix ``[m, m]``; None for the identity."""
     if matrix is None:
-        return list(gram), columns
-    blocks, border, corner = gram
-    blocks = tf.matmul(tf.matmul(matrix, blocks), matrix, transpose_b=True)
-
-    def mapped(nodes: tf.Tensor) -> tf.Tensor:
-        shape = [chain.nodes * chain.copies, chain.width, nodes.shape[1]]
-        products = tf.matmul(matrix, tf.reshape(nodes, shape))
-        return tf.reshape(products, [chain.num_weights, nodes.shape[1]])
-
+        return columns
     nodes, others = columns[: chain.num_weights], columns[chain.num_weights :]
-    return [blocks, mapped(border), corner], tf.concat([mapped(nodes), others], axis=0)
+    shape = [chain.nodes * chain.copies, chain.width, columns.shape[1]]
+    products = tf.matmul(matrix, tf.reshape(nodes, shape))
+    return tf.concat([tf.reshape(products, [chain.num_weights, columns.shape[1]]), others], axis=0)
 
 
 class ChainWeights:
@@ -180,11 +196,12 @@ class ChainWeights:
         self._incomplete, self._prior = incomplete, prior
         band, corner, *_ = prior
         self._factors, means = [], []
-        for (blocks, border, own), columns, noise in latents:
+        for (blocks, border, own, matrix), columns, noise in latents:
             scale = float(1 / noise)
-            parts = band, corner + own * scale, blocks, border
+            parts = band, corner + own * scale, blocks, border * scale, scale
+            whitening = None if structure.whitening() is None else matrix
             try:
-                factor = ChainFactor(self._chain, *parts, scale)
+                factor = ChainFactor(self._chain, *parts, whitening)
             except NotFactorised:
                 raise tf.errors.InvalidArgumentError(None, None, NOT_FACTORISED) from None
             self._factors.append(factor)

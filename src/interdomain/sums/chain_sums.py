@@ -14,7 +14,7 @@ from .._arguments import Array
 from .._tracing import compiled
 from ..linalg import StructuredOperator
 from .chain_posterior import ChainPosterior
-from .chain_q import ChainCollapsed, ChainQ, transformed
+from .chain_q import ChainCollapsed, ChainQ, mapped
 from .protocol import Latents, Sums, Tensors
 
 if TYPE_CHECKING:
@@ -116,13 +116,9 @@ class ChainSums(Sums):
         structure, (band, others, matrix) = self.structure, prior
         size = structure.chain.others
         blocks, border, corner = structure.unpacked(gram, num_columns)
-        raw = [blocks, border[:, :size], corner[:size, :size]]
-        columns = tf.gather(columns, structure.order)
-        whitened = transformed(structure.chain, matrix, raw, columns)
-        has_gradient = gram_gradient or matrix is not None
-        return ChainCollapsed(
-            self, band, others, raw, whitened[0], columns, whitened[1], has_gradient
-        )
+        raw = blocks, border[:, :size], corner[:size, :size], tf.gather(columns, structure.order)
+        beside, targets = (mapped(structure.chain, matrix, part) for part in (raw[1], raw[3]))
+        return ChainCollapsed(self, band, others, matrix, raw, beside, targets, gram_gradient)
 
     def q(self, latents: Latents) -> ChainQ:
         return ChainQ(self, latents)
