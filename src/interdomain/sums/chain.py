@@ -260,27 +260,29 @@ class SpaceTime(FeatureStructure):
         :param weights: ``[n, L]``.
         :param columns: ``[n, H]``.
         :param targets: ``[n, T]``.
-        :return: For each column of weights ``sum_n w_n s_n s_n^T``, as the vector of
-            :meth:`packed`; and ``sum_n s_n t_n^T``, ``[M + H, T]``, the features in their order.
+        :return: For each column of weights ``sum_n w_n s_n s_n^T``, in the form that
+            :meth:`unpacked` takes; and ``sum_n s_n t_n^T``, ``[M + H, T]``, the features in their
+            order.
         """
         chain, count = self.chain, weights.shape[1]
         border = np.concatenate([self.others(X, in_domain=True), columns], axis=1)
-        grams = np.zeros([count, *chain.shapes[0]])
-        width = border.shape[1]
-        sums = np.zeros([chain.num_weights, count * width + targets.shape[1]])
+        width, size = border.shape[1], chain.num_weights
+        packed = np.zeros([count, chain._replace(others=width).entries])
+        grams = [self.unpacked(vector, columns.shape[1]) for vector in packed]  # views
+        products = np.zeros([size + width, targets.shape[1]])
         for chosen, rows in self.row_features(X):
-            add_products(chain, grams, rows, weights[chosen])
+            add_products(chain, [blocks for blocks, *_ in grams], rows, weights[chosen])
             weighted = [border[chosen] * w[chosen, None] for w in weights.T]
             beside = np.concatenate([*weighted, targets[chosen]], axis=1)
-            sums += products_with(chain, rows, beside)
-        borders = np.split(sums[:, : count * width], count, axis=1)
-        corners = [(border * w[:, None]).T @ border for w in weights.T]
-        parts = zip(grams, borders, corners, strict=True)
-        packed = np.stack([np.concatenate([p.ravel() for p in three]) for three in parts])
-        beside = border.T @ targets
-        products = np.empty([self.size, targets.shape[1]])
-        products[self.order] = np.concatenate([sums[:, count * width :], beside[: chain.others]])
-        return packed, np.concatenate([products, beside[chain.others :]])
+            sums = np.split(products_with(chain, rows, beside), width * np.arange(1, count + 1), 1)
+            for (_, side, _), part in zip(grams, sums[:-1], strict=True):
+                side += part
+            products[:size] += sums[-1]
+        for (*_, corner), w in zip(grams, weights.T, strict=True):
+            corner += (border * w[:, None]).T @ border
+        products[size:] = border.T @ targets
+        products[self.order] = products[: self.size].copy()
+        return packed, products
 
     def unpacked(self, gram: Any, num_columns: int = 0) -> list[Any]:
         """Blocks, border and corner from the vector of a sum of products, with ``num_columns``

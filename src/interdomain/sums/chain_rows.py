@@ -7,7 +7,7 @@ place are a small table, and ``psi psi^T`` is computed once for each place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,9 +55,9 @@ def distinct(columns: Array) -> tuple[IntArray, IntArray] | None:
     return first, number
 
 
-def add_products(chain: Chain, grams: Array, rows: RowFeatures, weights: Array) -> None:
-    """Add the sums ``sum_n w_n phi_n phi_n^T`` to blocks ``[L, N, p + 1, g, m, m]``, one for each
-    column of weights ``[n, L]``."""
+def add_products(chain: Chain, grams: Sequence[Array], rows: RowFeatures, weights: Array) -> None:
+    """Add the sums ``sum_n w_n phi_n phi_n^T`` to blocks ``[N, p + 1, g, m, m]``, which are one
+    array for each column of weights ``[n, L]``."""
     if not len(rows.first):
         return
     splines, features = rows.parts[0]
@@ -80,7 +80,7 @@ def _pairs(window: int) -> Iterator[tuple[int, int]]:
     return ((a, b) for a in range(window) for b in range(a + 1))
 
 
-def _add_by_place(chain: Chain, grams: Array, rows: RowFeatures, weights: Array) -> None:
+def _add_by_place(chain: Chain, grams: Sequence[Array], rows: RowFeatures, weights: Array) -> None:
     ((splines, features),) = rows.parts
     nodes, places, width = chain.nodes, len(features), chain.width
     keys = rows.first * places + rows.place
@@ -95,7 +95,7 @@ def _add_by_place(chain: Chain, grams: Array, rows: RowFeatures, weights: Array)
             gram[:, d, 0] += (part @ products).reshape(nodes, width, width)
 
 
-def _add_entries(chain: Chain, grams: Array, rows: RowFeatures, weights: Array) -> None:
+def _add_entries(chain: Chain, grams: Sequence[Array], rows: RowFeatures, weights: Array) -> None:
     ((splines, by_place),) = rows.parts
     nodes, copies = chain.nodes, chain.copies
     keys = rows.first * copies + (0 if rows.group is None else rows.group)
@@ -109,7 +109,7 @@ def _add_entries(chain: Chain, grams: Array, rows: RowFeatures, weights: Array) 
                 gram[a:, a - b, :, j, k] += sums[: nodes - a]
 
 
-def _add_by_window(chain: Chain, grams: Array, rows: RowFeatures, weights: Array) -> None:
+def _add_by_window(chain: Chain, grams: Sequence[Array], rows: RowFeatures, weights: Array) -> None:
     window, width = rows.parts[0][0].shape[1], chain.width
     group = np.zeros_like(rows.first) if rows.group is None else rows.group
     order = np.lexsort((group, rows.first))
