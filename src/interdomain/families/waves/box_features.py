@@ -60,7 +60,8 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'Diagonal'
 
-    The features and the kernel repeat outside the box.
+    The features and the kernel repeat outside the box. Rows outside give a warning, and models
+    refuse data there, unless :meth:`.Periodized.cycle` made the kernel.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box.
@@ -117,13 +118,16 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         known = set(map(tuple, others.frequencies.tolist()))
         return self._has_box_of(others) and known.issuperset(map(tuple, self.frequencies.tolist()))
 
-    def domain(self, kernel: Periodized) -> Domain:
-        """The box, outside which the prior repeats."""
+    def domain(self, kernel: Periodized) -> Domain | None:
+        """The box, outside which the prior repeats; None for a cycle."""
+        if kernel.is_cycle:
+            return None
         remedy = "make the kernel with a wider one, by Periodized.from_data(base_kernel, X)"
         return Domain(self.lower, self.upper, repeats=True, remedy=remedy)
 
     def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
-        """The waves at X; they depend on no parameter. Rows outside the box give a warning."""
+        """The waves at X; they depend on no parameter. Rows outside the box give a warning, but not
+        for a cycle."""
         return kernel.waves(self._rows(kernel, X), self.functions)
 
     def acted_Kuf(
@@ -138,9 +142,11 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return acted_values(seen, self.functions, kernel.periods, selected, waves)
 
     def _rows(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
-        """The kernel's columns of X. Rows outside the box give a warning."""
+        """The kernel's columns of X. Rows outside the box give a warning, but not for a cycle."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
+        if kernel.is_cycle:
+            return X
         # The values of X are known only outside of compiled functions.
         values = tf.get_static_value(X) if tf.executing_eagerly() else None
         if values is not None:

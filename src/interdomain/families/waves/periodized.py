@@ -12,7 +12,17 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities.ops import difference_matrix
 
-from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
+from ..._arguments import (
+    Array,
+    IntArray,
+    check_num_inducing,
+    filled_matrix,
+    finite_array,
+    integer,
+    number,
+    refusal,
+    short,
+)
 from ...core.columns import as_rows, checked_columns, kernel_method
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
@@ -35,6 +45,8 @@ class Periodized(UniformVariance):
     :class:`interdomain.inducing_variables.BoxFourierFeatures` have a constant Kuf and a diagonal
     Kuu. :class:`interdomain.models.StructuredSGPR` then trains all hyperparameters after one pass
     over the data.
+
+    :meth:`cycle` makes a kernel of a cycle, such as the hours of a day, whose rows may be anywhere.
 
     For a prior of finite rank, which consists of the chosen waves only, pass this kernel and the
     features to :class:`~interdomain.kernels.FiniteRank`.
@@ -60,9 +72,12 @@ class Periodized(UniformVariance):
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` is the upper end, ``[D]``.
     :ivar periods: The lengths of the box, ``[D]``.
     :ivar num_columns: The number D of columns of the box, after ``active_dims``.
+    :ivar is_cycle: Whether :meth:`cycle` made the kernel. Rows may then be outside of the box.
     :raises ValueError: If the box is empty or not finite, or if the base kernel has an unknown
         spectral density or other columns than the box.
     """
+
+    is_cycle = False
 
     def __init__(
         self,
@@ -105,6 +120,47 @@ class Periodized(UniformVariance):
         reach = number("margin", margin, above=0) * lengthscales / 2
         ends = np.min(values, axis=0) - reach, np.max(values, axis=0) + reach
         return cls(base_kernel, *ends, active_dims=active_dims, name=name)
+
+    @classmethod
+    def cycle(
+        cls,
+        base_kernel: Kernel,
+        period: TensorType,
+        *,
+        start: TensorType = 0.0,
+        active_dims: slice | list[int] | None = None,
+    ) -> Periodized:
+        """Make the kernel of a function that repeats, such as a daily cycle in a column of hours.
+
+        Rows may be anywhere, many periods away from ``start``.
+
+        >>> import gpflow, numpy as np, interdomain as idm
+        >>> base = gpflow.kernels.Matern32(lengthscales=6.0)
+        >>> daily = idm.kernels.Periodized.cycle(base, 24.0)
+        >>> features = idm.inducing_variables.BoxFourierFeatures.for_kernel(daily, 9)
+        >>> hours = np.arange(2000.0)[:, None]
+        >>> Y = np.sin(2 * np.pi * hours / 24)
+        >>> model = idm.models.StructuredSGPR((hours, Y), daily, features, noise_variance=0.01)
+        >>> bool(abs(model.predict_f(np.array([[24.0 * 365 + 6]]))[0][0, 0] - 1) < 0.01)
+        True
+
+        :param base_kernel: The base kernel, with lengthscales in units of the column.
+        :param period: The length of the cycle: a number, or one for each column, ``[D]``.
+        :param start: The place at which the sines of the features are zero: a number, or ``[D]``.
+        :raises ValueError: If a period is not positive; also as for the constructor.
+        """
+        form = "a number or a vector [D]"
+        periods = np.atleast_1d(finite_array("period", period, (0, 1), form))
+        first = finite_array("start", start, (0, 1), form)
+        if not np.all(periods > 0):
+            raise refusal("period", "be positive", short(period), "pass the length of the cycle")
+        if first.ndim and first.shape != periods.shape:
+            remedy = "pass a number, or one for each column"
+            raise refusal("start", f"have {len(periods)} numbers", first.shape[0], remedy)
+        lower = np.broadcast_to(first, periods.shape)
+        kernel = cls(base_kernel, lower, lower + periods, active_dims=active_dims)
+        kernel.periods, kernel.is_cycle = periods, True
+        return kernel
 
     def largest_frequencies(self, num_features: int) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
@@ -165,5 +221,11 @@ class Periodized(UniformVariance):
         return base.variance * theta_mixture(lags / periods, squares, matern_order(base))
 
     def seen(self, X: TensorType) -> tf.Tensor:
+        """The active columns of X; for a cycle, moved by whole periods to near the start."""
         remedy = "select them with the kernel's active_dims"
-        return checked_columns(super().seen(X), self.num_columns, ", those of the box", remedy)
+        rows = checked_columns(super().seen(X), self.num_columns, ", those of the box", remedy)
+        if not self.is_cycle:
+            return rows
+        # The remainder is exact in float64, and so are short lags between rows far from the start.
+        places = tf.math.floormod(tf.cast(rows, tf.float64), tf.constant(self.periods))
+        return tf.cast(places, rows.dtype)
