@@ -122,10 +122,11 @@ class ChainCollapsed(NamedTuple):
         )
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
-        """The mean of the weights of Kuf, in the order of the features, ``[M, P]``."""
+        """The mean of the weights of features in the basis of the sums, in their order, ``[M,
+        P]``."""
         means = ChainQ(self.sums, [(self, noise_variance)]).means
         structure, chain = self.sums.structure, self._chain
-        matrix = structure.whitening(of_Kuf=True)
+        matrix = structure.whitening()
         if matrix is not None:
             means = np.asarray(mapped(chain, tf.transpose(matrix), tf.constant(means)))
         return means[np.argsort(structure.order)]

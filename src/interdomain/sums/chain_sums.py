@@ -69,6 +69,19 @@ class ChainSums(Sums):
         (gram,), products = self.structure.products(rows, *parts)
         return {"gram": gram, "products": products, **sums}
 
+    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        structure, chain = self.structure, self.structure.chain
+        ordered, matrix = (
+            tf.gather(tf.cast(weights, tf.float64), structure.order),
+            structure.whitening(),
+        )
+        if matrix is not None:  # weights of whitened features
+            nodes = tf.reshape(ordered[: chain.num_weights], [-1, chain.width, weights.shape[1]])
+            nodes = tf.einsum("kj,nkp->njp", tf.linalg.inv(matrix), nodes)
+            nodes = tf.reshape(nodes, [chain.num_weights, -1])
+            ordered = tf.concat([nodes, ordered[chain.num_weights :]], axis=0)
+        return structure.values(ordered[None], X)[0]
+
     def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
         """The sums have no gradients."""
         columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
