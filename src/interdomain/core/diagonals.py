@@ -6,6 +6,7 @@ import abc
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import gpflow
 import tensorflow as tf
@@ -72,3 +73,16 @@ def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]
 def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
     """The term of a constant diagonal."""
     return (lambda X: tf.ones_like(X[..., 0])), variance
+
+
+def explained_variances(features: Any, kernel: Kernel, X: TensorType) -> tf.Tensor:
+    """The prior variance at rows that a family's features explain, from its terms if it has terms,
+    ``[batch..., N]``.
+
+    :param features: The :class:`interdomain.core.family.InterDomainInducingVariables`.
+    """
+    terms = features.explained_terms(kernel)
+    if terms is None:
+        variances: tf.Tensor = features.explained_diagonal(kernel, X)
+        return variances
+    return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])

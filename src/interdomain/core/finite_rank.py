@@ -12,7 +12,7 @@ from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 from .._arguments import IntArray, instance, refusal
 from .columns import WholeRows, kernel_method, scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
-from .diagonals import DiagonalTerm
+from .diagonals import DiagonalTerm, explained_variances
 from .dictionaries import Dictionary
 from .family import Block, InterDomainInducingVariables, is_subset
 from .pairs import as_family, base_kernel
@@ -95,11 +95,7 @@ class FiniteRank(WholeRows):
 
     @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        terms = self.diagonal_terms()
-        if terms is not None:
-            return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])
-        features, kernel = as_family(self.inducing_variable, self.kernel)
-        return features.explained_diagonal(kernel, X)
+        return explained_variances(*as_family(self.inducing_variable, self.kernel), X)
 
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
         """The terms of the diagonal, from the family of the features; None if it has no terms."""

@@ -12,12 +12,11 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Product
+from gpflow.kernels import Product
 
 from .._arguments import (
     IntArray,
     check_num_inducing,
-    check_size,
     different_rows,
     instance,
     integer,
@@ -27,14 +26,13 @@ from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
 from .acting import acted_features
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
-from .family import Block, InterDomainInducingVariables, is_subset, with_jitter
+from .diagonals import explained_variances
+from .family import Block, is_subset, with_jitter
 from .functionals import ByDegree, LinearFunctional, Places, Value
 from .pairs import Kuu_operator, as_family, structure_of
+from .product_choice import largest_products
 from .product_rule import columns_seen, product_rule
 from .structures import FeatureStructure
-
-_DIGITS = 12
-"""The number of digits to which logarithms of variances are compared, to ignore rounding."""
 
 
 class ProductInducingVariables(CombinedInducingVariables):
@@ -161,24 +159,9 @@ class ProductInducingVariables(CombinedInducingVariables):
                     "ProductInducingVariables(inducing_variables), of all products."
                 )
             variances.append(np.asarray(1 / diagonal, np.float64))
-        total = math.prod(map(len, variances))
-        check_size("inducing_variables", f"the prior variances of all {total:,} products", total)
-        if count >= total:
+        if count >= math.prod(map(len, variances)):
             return cls(inducing_variables, name=name)
-        logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
-        joint = np.round(reduce(np.add.outer, logs), _DIGITS)
-        order = np.argsort(-joint, axis=None, kind="stable")
-        decreasing = joint.ravel()[order]
-        # The products whose variance is larger than that of the first product left out.
-        taken = int(np.searchsorted(-decreasing, -decreasing[count]))
-        if not taken:
-            equal = int(np.searchsorted(-decreasing, -decreasing[0], side="right"))
-            raise ValueError(
-                f"num_inducing must be at least {equal}, the number of products of the greatest "
-                f"variance, which are alike, found {count}; pass {equal} or more."
-            )
-        members = np.stack(np.unravel_index(order[:taken], joint.shape), axis=1)
-        return cls(inducing_variables, members, name=name)
+        return cls(inducing_variables, largest_products(variances, count), name=name)
 
     @property
     def inducing_variables(self) -> tuple[InducingVariables, ...]:
@@ -291,7 +274,7 @@ class ProductInducingVariables(CombinedInducingVariables):
         if not self.has_all:
             return super().explained_diagonal(kernel, X)
         families = (as_family(*pair) for pair in self.pairs(kernel))
-        return reduce(operator.mul, [_diagonal(*pair, X) for pair in families])
+        return reduce(operator.mul, [explained_variances(*pair, X) for pair in families])
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal operator without ``jitter``, if the Kuu of all factors are diagonal. Otherwise
@@ -319,11 +302,3 @@ def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     counts = [part.shape[0] or tf.shape(part)[0] for part in (first, second)]
     shape = tf.concat([[counts[0] * counts[1]], tf.shape(second)[1:]], axis=0)
     return tf.reshape(first[:, None] * second[None], shape)
-
-
-def _diagonal(family: InterDomainInducingVariables, kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """The prior variance at rows that the features of a factor explain."""
-    terms = family.explained_terms(kernel)
-    if terms is None:
-        return family.explained_diagonal(kernel, X)
-    return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])
