@@ -171,7 +171,7 @@ def covariance(kernel: Any, two: Two, first: Places, second: Places | None) -> t
         return tf.add_n([covariance(part, two, first, second) for part in kernel.kernels])
     if isinstance(kernel, Product):
         columns_of = [columns_seen(part, first.inputs) for part in kernel.kernels]
-        rules = [product_rule(part, columns_of, int(first.inputs.shape[1])) for part in two]
+        rules = [product_rule(part, columns_of) for part in two]
         if None not in rules:
             return _of_products(kernel.kernels, rules, first, second)
     if is_linear(kernel):

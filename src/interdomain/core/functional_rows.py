@@ -67,6 +67,10 @@ class FunctionalRows:
             part.check(len(columns))
         return columns
 
+    def added(self, width: int) -> IntArray:
+        """The columns of widths among ``width`` columns of :class:`.Places`."""
+        return np.setdiff1d(np.arange(width), self.input_columns(width + self.has_numbers))
+
     def seen_inputs(self, num_columns: int) -> IntArray:
         """The inputs of the prior by their columns of X, ``[D]``."""
         seen = np.arange(num_columns)[self.active_dims]

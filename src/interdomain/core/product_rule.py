@@ -37,23 +37,20 @@ def check_categories(functional: LinearFunctional, columns: IntArray) -> None:
         raise refusal("functionals", rule, functional, remedy)
 
 
-def product_rule(
-    functional: LinearFunctional, seen: Sequence[IntArray], num_inputs: int
-) -> Terms | None:
+def product_rule(functional: LinearFunctional, seen: Sequence[IntArray]) -> Terms | None:
     """The terms of a functional of a product: a factor, and a functional of each function. All
     functionals are in the numbering of all inputs. None if the functional does not separate.
 
     Averages separate if no two functions see the same averaged column. Slopes always do.
 
     :param seen: The columns that each function sees.
-    :param num_inputs: The number of all inputs.
     """
     if isinstance(functional, Value):
         return [(1.0, (functional,) * len(seen))]
     if isinstance(functional, Average):
-        moved = np.flatnonzero(functional.is_averaged(num_inputs))
-        times = sum(np.isin(moved, columns).astype(int) for columns in seen)
-        return None if np.any(times > 1) else [(1.0, (functional,) * len(seen))]
+        moved = np.concatenate([_averaged(functional, columns) for columns in seen])
+        is_shared = len(np.unique(moved)) < len(moved)
+        return None if is_shared else [(1.0, (functional,) * len(seen))]
     if not isinstance(functional, Derivative):
         return None
     column, order = functional.column, functional.order
@@ -66,3 +63,9 @@ def product_rule(
         for orders in itertools.product(*ranges)
         if sum(orders) == order
     ]
+
+
+def _averaged(average: Average, columns: IntArray) -> IntArray:
+    """The columns, among those that a function sees, along which an average moves."""
+    seen = average.seen_by(columns)
+    return columns[seen.is_averaged(len(columns))] if isinstance(seen, Average) else columns[:0]

@@ -225,7 +225,7 @@ class ProductInducingVariables(CombinedInducingVariables):
         if isinstance(functional, ByDegree):
             return self._by_degree(pairs, functional, places)
         seen = [columns_seen(part, inputs) for _, part in pairs]
-        terms = product_rule(functional, seen, int(inputs.shape[1]))
+        terms = product_rule(functional, seen)
         if not terms:
             return None
         values = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -13,35 +13,37 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray, IntArray, check_size, refusal
+from .._tracing import numpy_function
+from ..core.combined import num_inducing
 from ..core.family import Block
 from ..core.functional_rows import FunctionalRows
-from ..core.functionals import LinearFunctional, Places
-from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family, structure_of
+from ..core.functionals import Places
+from ..core.pairs import (
+    Kuf_in_domain,
+    Kuu_operator,
+    as_family,
+    num_columns_of_any,
+    structure_of,
+)
 from ..core.structures import FeatureStructure
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.chain import Chain
 from ..linalg.full import Full
 from ..linalg.spline_grid import SplineGrid
+from .chain_functionals import TimePart, parts_of
+from .chain_row_gradients import row_sums
 from .chain_rows import RowFeatures, add_products, distinct, products_with
 from .chain_terms import ChainTerm
+from .dense import MOST_DENSE
 from .groups import Groups
 from .splines import Splines
 
 _COPIES = 6
 """Numbers in memory for each number of the precision: sums, factor, inverse and gradients."""
 
-
-class _Part(NamedTuple):
-    """One part of a functional of rows.
-
-    :ivar grid: The splines of time under a functional.
-    :ivar rules: For each term, factors and the functionals of its features of space; empty if the
-        term has no such part.
-    """
-
-    grid: SplineGrid
-    rules: list[list[tuple[float, tuple[LinearFunctional, ...]]]]
+_MANY = 10_000
+"""A number of inputs that has all columns of the kernels, if the number is unknown."""
 
 
 class SpaceTime(FeatureStructure):
@@ -67,17 +69,67 @@ class SpaceTime(FeatureStructure):
         self.terms, self._others, self._rows = _grouped(terms), others, rows
         self.grid = self.terms[0].grid
         numbers = np.concatenate([term.numbers for term in self.terms], axis=2)
-        self.size = numbers.size + sum(int(block.num_inducing) for block, _ in others)
+        self.size = numbers.size + sum(int(num_inducing(block)) for block, _ in others)
         first = numbers.ravel()
         self.order = np.concatenate([first, np.delete(np.arange(self.size), first)])
-        self._kinds = self._kinds_of(rows)
         nodes, copies, width = numbers.shape
-        reach = max(part.grid.reach for parts in self._kinds for part in parts)
+        of_rows = self._kinds(self._num_inputs)
+        reach = max(part.grid.reach for parts in of_rows for part in parts)
         self.chain = Chain(nodes, reach, copies, width, self.size - numbers.size)
 
-    def _kinds_of(self, rows: FunctionalRows | None) -> list[list[_Part]]:
-        """The parts of each functional of rows."""
-        return [[_Part(self.grid, [[(1.0, ())] for _ in self.terms])]]
+    @property
+    def _num_inputs(self) -> int:
+        """A number of inputs that has all columns of the kernels."""
+        pairs = [pair for term in self.terms for pair in (term.time, *term.space)]
+        return num_columns_of_any(pairs) or _MANY
+
+    def _kinds(self, num_inputs: int) -> list[list[TimePart]]:
+        """The parts of the functionals of rows."""
+        if self._rows is None:
+            return [[TimePart(self.grid, [[(1.0, ())] for _ in self.terms])]]
+        found = [parts_of(self.terms, part, num_inputs) for part in self._rows.functionals]
+        assert None not in found  # checked by acted
+        return found  # type: ignore[return-value]
+
+    def acted(self, inducing_variable: InducingVariables, kernel: Any) -> SpaceTime | None:
+        """The structure of the features under functionals; None for dense sums of few features.
+
+        :raises ValueError: If the features are many, and :func:`.parts_of` a functional is None.
+        """
+        few = self.size <= MOST_DENSE
+        for part in kernel.functionals:
+            if parts_of(self.terms, part, self._num_inputs) is None:
+                if few:
+                    return None
+                what = "width_columns" if part.width_columns else type(part).__name__
+                rule = f"act on one factor of each product in over {MOST_DENSE:,} features"
+                remedy = "pass Means of fixed widths, along columns that one factor uses"
+                raise refusal("functionals", rule, f"{what} with {self.size:,}", remedy)
+        others = [(block, kernel.with_prior(prior)) for block, prior in self._others]
+        acted = SpaceTime(self.terms, others, kernel.rows)
+        return None if few and acted.chain.entries > self.size**2 else acted
+
+    def explained_diagonal(self, X: tf.Tensor) -> tf.Tensor | None:
+        """The diagonal from the entries of the prior's inverse within its band."""
+        if self._others:
+            return None
+        inverse, reach = self.band(inverse=True), self.chain.reach
+
+        def of_kind(parts: list[TimePart], places: Places) -> tf.Tensor:
+            first, features, group = self.windows(parts, places)
+            nodes = self.nodes_of(first, group, features.shape[1]) // self.chain.copies
+            diagonal: Any = 0.0
+            for d in range(min(reach + 1, features.shape[1])):
+                entries = tf.gather(inverse[:, d], nodes[:, d:])
+                if group is not None:
+                    entries = tf.gather(entries, group, axis=2, batch_dims=1)
+                else:
+                    entries = entries[:, :, 0]
+                products = features[:, d:] * features[:, : features.shape[1] - d] * entries
+                diagonal += (2.0 if d else 1.0) * tf.reduce_sum(products, axis=[1, 2])
+            return diagonal[:, None]
+
+        return self.by_kind(X, of_kind)[:, 0]
 
     @property
     def entries(self) -> int:
@@ -102,7 +154,9 @@ class SpaceTime(FeatureStructure):
             f"the precision of {chain.nodes:,} splines of time with {chain.copies * chain.width:,} "
             "features of space each"
         )
-        check_size("inducing_variable", what, self.entries)
+        is_wider = chain.reach > self.grid.reach
+        name = "widths or variances of functionals" if is_wider else "inducing_variable"
+        check_size(name, what, self.entries)
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
         """Warn if the splines of time do not explain much of a term's prior, or are so narrow that
@@ -127,7 +181,7 @@ class SpaceTime(FeatureStructure):
         stacked = tf.concat([none, *features], axis=0)
         return tf.linalg.matrix_transpose(tf.ensure_shape(stacked, [self.chain.others, None]))
 
-    def _of_space(self, part: _Part, places: Places, *, is_raw: bool = False) -> tf.Tensor:
+    def _of_space(self, part: TimePart, places: Places, *, is_raw: bool = False) -> tf.Tensor:
         """The features of space of all terms, ``[n, m]``: see :meth:`.ChainTerm.features`."""
         found = []
         for term, rules in zip(self.terms, part.rules, strict=True):
@@ -136,17 +190,18 @@ class SpaceTime(FeatureStructure):
             found.append(tf.add_n(values) if values else none)
         return tf.concat(found, axis=1)
 
-    def by_kind(self, X: tf.Tensor, function: Callable[[list[_Part], Places], Any]) -> tf.Tensor:
+    def by_kind(self, X: tf.Tensor, function: Callable[[list[TimePart], Places], Any]) -> tf.Tensor:
         """The values of a function at rows, for the rows of each functional together.
 
         :param function: Maps the parts of a functional, and the places of its rows, to ``[m, C]``.
         """
         if self._rows is None:
-            return function(self._kinds[0], Places(X, X))
-        return self._rows.by_kind(X, lambda k, places: function(self._kinds[k], places))
+            return function(self._kinds(int(X.shape[1]))[0], Places(X, X))
+        kinds = self._kinds(len(self._rows.seen_inputs(int(X.shape[1]))))
+        return self._rows.by_kind(X, lambda k, places: function(kinds[k], places))
 
     def windows(
-        self, parts: list[_Part], places: Places
+        self, parts: list[TimePart], places: Places
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
         """The features of rows of one functional: the number of the first spline, ``[n]``; the
         whitened features ``[n, q, m]`` of q splines; and the group of each row, if there are any.
@@ -176,7 +231,7 @@ class SpaceTime(FeatureStructure):
         nodes, others = tf.split(weights, [chain.num_weights, chain.others], axis=1)
         by_node = tf.reshape(nodes, [samples, chain.nodes * chain.copies, chain.width, latents])
 
-        def of_kind(parts: list[_Part], places: Places) -> tf.Tensor:
+        def of_kind(parts: list[TimePart], places: Places) -> tf.Tensor:
             first, features, group = self.windows(parts, places)
             chosen = self.nodes_of(first, group, features.shape[1])
             found = tf.einsum("nqm,snqml->nsl", features, tf.gather(by_node, chosen, axis=1))
@@ -195,7 +250,7 @@ class SpaceTime(FeatureStructure):
         """All whitened features of few rows, in the order of :attr:`order`, ``[M, n]``."""
         chain = self.chain
 
-        def of_kind(parts: list[_Part], places: Places) -> tf.Tensor:
+        def of_kind(parts: list[TimePart], places: Places) -> tf.Tensor:
             first, features, group = self.windows(parts, places)
             count, window = tf.shape(first, tf.int64)[0], features.shape[1]
             chosen = self.nodes_of(first, group, window)
@@ -209,48 +264,76 @@ class SpaceTime(FeatureStructure):
 
     # Sums over rows, as arrays.
 
-    def row_features(self, X: tf.Tensor) -> Iterator[tuple[IntArray, RowFeatures]]:
-        """The rows of each functional, by their places in X, and their features, in the basis of
-        the sums."""
-        kinds = [np.arange(len(X))] if self._rows is None else self._rows.kinds(X.numpy())
-        everywhere = Places(X, X) if self._rows is None else self._rows.split(X)[0]
-        index = self.terms[0].group_indices
-        for parts, chosen in zip(self._kinds, kinds, strict=True):
-            if not len(chosen):
+    def row_features(self, X: tf.Tensor) -> Iterator[tuple[tf.Tensor, RowFeatures]]:
+        """The rows of each functional, by their places in X, and their features, as tensors in the
+        basis of the sums; the features of space have gradients."""
+        for number, (chosen, places) in enumerate(self._rows_by_kind(X)):
+            parts = self._kinds(int(places.inputs.shape[1]))[number]
+            if tf.executing_eagerly() and not len(chosen):
                 continue
-            places = everywhere if len(kinds) == 1 else everywhere.at(tf.constant(chosen))
-            some, number = self._distinct(places)
-            of_places = places.at(tf.constant(some)) if len(some) < len(chosen) else places
-            found, first = list[tuple[Array, Array]](), np.zeros(0, np.int64)
+            some, place = self._distinct(places)
+            of_places, found, first = places.at(some), list[tuple[Any, Any]](), chosen
             for part in parts:
                 numbers, splines = part.grid(places.inputs)
-                space = self._of_space(part, of_places, is_raw=True).numpy()
-                found.append((splines.numpy(), space))
-                first = numbers.numpy()[:, 0]
-            group = None if index is None else np.asarray(index(places.inputs), np.int64)
-            yield chosen, RowFeatures(first, found, number, group)
+                found.append((splines, self._of_space(part, of_places, is_raw=True)))
+                first = numbers[:, 0]
+            index = self.terms[0].group_indices
+            group = tf.zeros_like(first) if index is None else index(places.inputs)
+            yield chosen, RowFeatures(first, found, place, tf.cast(group, tf.int64))
 
-    def raw(self, X: tf.Tensor) -> list[tf.Tensor]:
-        """Features of all rows in the basis of the sums, to find the parameters that they depend
-        on."""
-        everywhere = Places(X, X) if self._rows is None else self._rows.split(X)[0]
-        parts = [part for parts in self._kinds for part in parts]
-        space = [self._of_space(part, everywhere, is_raw=True) for part in parts]
-        return [*space, self.others(X, in_domain=True)]
+    def _rows_by_kind(self, X: tf.Tensor) -> Iterator[tuple[tf.Tensor, Places]]:
+        """The rows of each functional, by their places in X, and their places."""
+        if self._rows is None:
+            yield tf.range(tf.shape(X)[0]), Places(X, X)
+            return
+        places, numbers = self._rows.split(X)
+        for number in range(len(self._rows.functionals)):
+            if numbers is None:
+                yield tf.range(tf.shape(X)[0]), places
+            else:
+                same = tf.equal(numbers, tf.cast(number, numbers.dtype))
+                chosen = tf.where(same)[:, 0]
+                yield chosen, places.at(chosen)
 
-    def _distinct(self, places: Places) -> tuple[IntArray, IntArray]:
+    def _distinct(self, places: Places) -> list[tf.Tensor]:
         """The first row of each distinct place, and the number of the place of each row; all rows
         if distinct places are many."""
-        inputs, columns = places.inputs.numpy(), places.columns.numpy()
-        width = inputs.shape[1]
+        width, columns = int(places.inputs.shape[1]), places.columns
         seen = [term.columns(width) for term in self.terms]
         used = np.unique(np.concatenate([np.zeros(0, np.int64), *seen]))
-        parts = [inputs[:, used]]
+        parts = [tf.gather(places.inputs, used, axis=1)]
         if self._rows is not None:  # widths may be columns
-            parts.append(np.delete(columns, self.grid.columns, axis=1))
-        found = distinct(np.concatenate(parts, axis=1))
-        everything = np.arange(len(inputs))
-        return found or (everything, everything)
+            parts.append(tf.gather(columns, self._rows.added(int(columns.shape[1])), axis=1))
+
+        def compute(columns: Array) -> list[IntArray]:
+            everything = np.arange(len(columns))
+            return [*(distinct(columns) or (everything, everything))]
+
+        found = numpy_function(compute, [tf.concat(parts, axis=1)], [tf.int64] * 2, stateful=False)
+        return [tf.ensure_shape(part, [None]) for part in found]
+
+    def sums_of(self, X: tf.Tensor, weights: tf.Tensor, targets: tf.Tensor) -> list[tf.Tensor]:
+        """Weighted sums over rows in the domains, with gradients with respect to the features and
+        to the targets: the vector of ``sum_n w_n phi_n phi_n^T``, as of :meth:`unpacked`; and
+        ``sum_n phi_n t_n^T``, ``[M, T]``, the features in their order.
+
+        :param weights: ``[n]``.
+        :param targets: ``[n, T]``.
+        """
+        border = self.others(X, in_domain=True)
+        weighted = border * weights[:, None]
+        columns, width = tf.concat([weighted, targets], axis=1), self.chain.others
+        columns = tf.ensure_shape(columns, [None, width + targets.shape[1]])
+        found = [
+            row_sums(self.chain, rows, tf.gather(weights, chosen), tf.gather(columns, chosen))
+            for chosen, rows in self.row_features(X)
+        ]
+        blocks, products = (tf.add_n(parts) for parts in zip(*found, strict=True))
+        parts = [blocks, products[:, :width], tf.matmul(border, weighted, transpose_a=True)]
+        gram = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+        beside = tf.matmul(border, targets, transpose_a=True)
+        ordered = tf.concat([products[:, width:], beside], axis=0)
+        return [gram, tf.gather(ordered, np.argsort(self.order))]
 
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
@@ -270,7 +353,8 @@ class SpaceTime(FeatureStructure):
         packed = np.zeros([count, chain._replace(others=width).entries])
         grams = [self.unpacked(vector, columns.shape[1]) for vector in packed]  # views
         products = np.zeros([size + width, targets.shape[1]])
-        for chosen, rows in self.row_features(X):
+        for some, features in self.row_features(X):
+            chosen, rows = some.numpy(), features.as_arrays()
             add_products(chain, [blocks for blocks, *_ in grams], rows, weights[chosen])
             weighted = [border[chosen] * w[chosen, None] for w in weights.T]
             beside = np.concatenate([*weighted, targets[chosen]], axis=1)
@@ -343,7 +427,7 @@ def space_time(blocks: Sequence[Block]) -> SpaceTime | None:
 
     :raises ValueError: If two blocks have different splines of time.
     """
-    starts = np.cumsum([0, *(int(block.num_inducing) for block, _ in blocks)])
+    starts = np.cumsum([0, *(int(num_inducing(block)) for block, _ in blocks)])
     terms = [term_of(block, start) for block, start in zip(blocks, starts[:-1], strict=True)]
     known = [term for term in terms if term is not None]
     if not any(term.space for term in known):
@@ -417,6 +501,8 @@ def is_time(inducing_variable: InducingVariables, kernel: Kernel) -> bool:
 def _grouped(terms: Sequence[ChainTerm]) -> list[ChainTerm]:
     """The terms with groups as copies that share no weight, if all have the same groups."""
     found = []
+    if any(term.groups is not None for term in terms):
+        return list(terms)
     for term in terms:
         numbers = [k for k, pair in enumerate(term.space) if _levels(pair) is not None]
         if not numbers:

@@ -11,7 +11,6 @@ import tensorflow as tf
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
 from .._arguments import Array
-from .._tracing import compiled
 from ..linalg import StructuredOperator
 from .chain_posterior import ChainPosterior
 from .chain_q import ChainCollapsed, ChainQ, mapped
@@ -40,23 +39,18 @@ class ChainSums(Sums):
         super().__init__(features)
         self.structure = structure
         structure.check_size()
-        self._traced = compiled(self._values, input_signature=features.signature())
 
-    def _values(self, X: tf.Tensor, Y: tf.Tensor) -> Any:
-        """All that the sums depend on, as tensors."""
-        return self.structure.raw(X), self.features.target_sums(X, Y)
+    @property
+    def numbers_per_row(self) -> int:
+        chain, features = self.structure.chain, self.features
+        num_columns: int = features.num_stacked - features.num_inducing
+        return chain.width + chain.reach + 1 + chain.others + num_columns
 
-    def variables(self) -> tuple[tf.Variable, ...]:
-        return tuple(self._traced.get_concrete_function().graph.variables)
-
-    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
-        if trainable:
-            raise ValueError(
-                f"inducing_variable: found splines of time times features that depend on "
-                f"{', '.join(trainable)}, trainable, and these sums have no gradients; freeze "
-                "these with gpflow.set_trainable(parameter, False), or pass FixedPlaces in place "
-                "of points."
-            )
+    def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
+        targets, sums = self.features.target_sums(X, Y, *more)
+        weights = more[0][:, 0] if more else tf.ones(tf.shape(X)[:1], tf.float64)
+        gram, products = self.structure.sums_of(X, weights, targets)
+        return {"gram": gram, "products": products, **sums}
 
     def check_spacing(self) -> None:
         self.structure.warn_of_spacing(self.features.incomplete)

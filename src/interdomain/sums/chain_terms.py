@@ -20,10 +20,11 @@ import tensorflow as tf
 
 from .._arguments import IntArray, refusal
 from ..core.acting import acted_features
+from ..core.combined import num_inducing
 from ..core.family import Block
 from ..core.functionals import ByDegree, LinearFunctional, Places, Value
 from ..core.pairs import Kuu_operator, as_family
-from ..core.product_rule import columns_seen, product_rule
+from ..core.product_rule import check_categories, columns_seen, product_rule
 from ..linalg.operators import StructuredOperator
 from ..linalg.spline_grid import SplineGrid
 
@@ -55,7 +56,7 @@ class ChainTerm:
         :param time: The index of the factor of splines of time.
         :param start: The number of the first product among all features.
         """
-        sizes = [int(block.num_inducing) for block, _ in pairs]
+        sizes = [int(num_inducing(block)) for block, _ in pairs]
         numbers = np.moveaxis(np.arange(np.prod(sizes)).reshape(sizes), time, 0)
         others = tuple(pair for number, pair in enumerate(pairs) if number != time)
         flat = start + numbers.reshape(sizes[time], 1, -1)
@@ -63,7 +64,7 @@ class ChainTerm:
 
     def grouped(self, number: int) -> ChainTerm:
         """This term, with the factor of space of that number as groups."""
-        sizes = [int(block.num_inducing) for block, _ in self.space]
+        sizes = [int(num_inducing(block)) for block, _ in self.space]
         nodes = len(self.numbers)
         numbers = np.moveaxis(self.numbers.reshape(nodes, *sizes), number + 1, 1)
         others = tuple(pair for k, pair in enumerate(self.space) if k != number)
@@ -84,29 +85,42 @@ class ChainTerm:
 
     def columns(self, num_columns: int) -> IntArray:
         """The columns of X, among that number, on which the features of space depend."""
-        row = tf.zeros([1, num_columns], gpflow.default_float())
-        seen = [columns_seen(kernel, row) for _, kernel in self.space]
+        seen = self._seen(self.space, num_columns)
         columns: IntArray = np.unique(np.concatenate([np.zeros(0, np.int64), *seen]))
         return columns
 
     def parts(self, functional: LinearFunctional, num_inputs: int) -> list[Part] | None:
         """A functional of the products as functionals of time and of space; None if it does not
-        separate."""
-        row = tf.zeros([1, num_inputs], gpflow.default_float())
-        pairs = [self.time, *self.space]
-        seen = [columns_seen(kernel, row) for _, kernel in pairs]
-        found = list[Part]()
+        separate.
+
+        :raises ValueError: If it acts along the column of groups.
+        """
+        seen, found = self._seen([self.time, *self.space], num_inputs), list[Part]()
+        groups = self._seen([self.groups] if self.groups else [], num_inputs)
         for weight, part in functional.terms:
+            for columns in groups:
+                check_categories(part, columns)
             if isinstance(part, ByDegree):
                 if len(self.space) != 1:
                     return None
                 found.append((Value(), weight, (part,)))
                 continue
-            terms = product_rule(part, seen, num_inputs)
+            terms = product_rule(part, seen)
             if terms is None:
                 return None
             found += [(rules[0], weight * factor, rules[1:]) for factor, rules in terms]
         return found
+
+    def are_values(self, rules: Sequence[LinearFunctional], num_inputs: int) -> bool:
+        """Whether functionals of the factors of space are values at the rows."""
+        pairs = zip(rules, self._seen(self.space, num_inputs), strict=True)
+        return all(isinstance(rule.seen_by(columns), Value) for rule, columns in pairs)
+
+    @staticmethod
+    def _seen(pairs: Sequence[Block], num_inputs: int) -> list[IntArray]:
+        """The inputs that the kernels of factors use."""
+        row = tf.zeros([1, num_inputs], gpflow.default_float())
+        return [columns_seen(kernel, row) for _, kernel in pairs]
 
     def features(
         self, places: Places, rules: Sequence[LinearFunctional] = (), *, is_raw: bool = False
@@ -124,7 +138,7 @@ class ChainTerm:
             if raw is None:
                 raw = acted_features(*pair, rule, places, in_domain=is_raw)
             part = tf.linalg.matrix_transpose(tf.cast(raw, tf.float64))
-            part = tf.ensure_shape(part, [None, int(pair[0].num_inducing)])
+            part = tf.ensure_shape(part, [None, int(num_inducing(pair[0]))])
             width = product.shape[1] * part.shape[1]
             product = tf.reshape(product[:, :, None] * part[:, None], [-1, width])
         matrix = None if is_raw else self.whitening(of_Kuf=True)
@@ -135,7 +149,7 @@ class ChainTerm:
         identity."""
         if not any(_is_cardinal(*pair) for pair in self.space):
             return None
-        identity = [tf.eye(int(block.num_inducing), dtype=tf.float64) for block, _ in self.space]
+        identity = [tf.eye(int(num_inducing(block)), dtype=tf.float64) for block, _ in self.space]
         pairs = zip(self.space, identity, strict=True)
         return _kronecker(
             [_operator(pair).to_dense() if _is_cardinal(*pair) else eye for pair, eye in pairs]
@@ -217,12 +231,21 @@ def _cardinal(pair: Block, rule: LinearFunctional, places: Places) -> tf.Tensor 
     if not hasattr(family, "cardinal"):
         return None
     columns = columns_seen(kernel, places.inputs)
-    seen = rule.seen_by(columns)
-    if not isinstance(seen, Value):
-        remedy = "pass functionals that act along the column of time alone"
-        raise refusal("functionals", "be values at the places", rule, remedy)
-    features: tf.Tensor = family.cardinal(kernel, places.inputs)
-    return features
+    if isinstance(rule.seen_by(columns), Value):
+        features: tf.Tensor = family.cardinal(kernel, places.inputs)
+        is_right = tf.reduce_all(tf.reduce_any(features > 0, axis=0))
+        found = "a row that is at no place"
+    else:  # no row may have this functional, but predictions may
+        features = tf.zeros([int(family.num_inducing), tf.shape(places.inputs)[0]], tf.float64)
+        is_right, found = tf.equal(tf.size(features), 0), str(rule)
+    rule_of_rows = "be values of space at the places of FixedPlaces, or functionals along time"
+    if tf.executing_eagerly():
+        if not is_right:
+            raise refusal("data", rule_of_rows, found, "pass InducingPoints at the places")
+        return features
+    check = tf.debugging.Assert(is_right, [f"data must {rule_of_rows}, found {found}"])
+    with tf.control_dependencies([check]):
+        return tf.identity(features)
 
 
 def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.Tensor:

@@ -101,7 +101,7 @@ class Features:
     @property
     def numbers_per_row(self) -> int:
         """The approximate count of numbers that a gradient stores for each row."""
-        return self.num_stacked
+        return self.sums.numbers_per_row
 
     def target_sums(
         self, X: tf.Tensor, Y: Any, *weights: tf.Tensor

@@ -95,6 +95,11 @@ class Sums(abc.ABC):
 
     # Rows of a regression: from batches to sums.
 
+    @property
+    def numbers_per_row(self) -> int:
+        """The approximate count of numbers that a gradient stores for each row."""
+        return int(self.features.num_stacked)
+
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         """The sums over one batch of rows. Results of batches are added to the sums of all rows.
 
