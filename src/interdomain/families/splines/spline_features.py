@@ -185,7 +185,10 @@ class SplineFeatures(InterDomainInducingVariables):
 
     def domain(self, kernel: Kernel) -> Domain:
         """The box of the splines."""
-        remedy = "make the features with a wider one, by a greater margin of from_data"
+        remedy = (
+            "make the features with a wider one, by SplineFeatures(lower, upper, ...) or a greater "
+            "margin of from_data"
+        )
         return Domain(self.lower, self.upper, remedy=remedy)
 
     def Kuf(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
