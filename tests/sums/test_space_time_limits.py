@@ -19,7 +19,8 @@ NOISE = 0.1
 def smoothed(hours: Any, values: Any, new: Any, variance: float, lengthscale: float) -> Any:
     """The log evidence of a Matern-3/2 process with noise, and the moments of f at all hours.
 
-    They follow from a Kalman filter and the smoother of Rauch, Tung and Striebel. The state is (f, f'). The values may be NaN. The time between hours is constant.
+    They follow from a Kalman filter and the smoother of Rauch, Tung and Striebel. The state is
+    (f, f'). The values may be NaN. The time between hours is constant.
     """
     rate, step = np.sqrt(3) / lengthscale, hours[1] - hours[0]
     transition = np.exp(-rate * step) * np.array(
