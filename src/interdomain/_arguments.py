@@ -7,6 +7,7 @@ what to pass instead (``remedy``).
 from __future__ import annotations
 
 import contextlib
+import datetime
 import operator
 import os
 import sys
@@ -28,6 +29,9 @@ Item = TypeVar("Item")
 MAX_GIB = np.inf
 if hasattr(os, "sysconf"):
     MAX_GIB = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+
+TIMES = 'pass times as numbers, such as the hours (t - t[0]) / np.timedelta64(1, "h")'
+"""The remedy for dates, and for times whose numbers are so large that they lose digits."""
 
 ROWS_OF_A_BATCH = 1_000  # the number of rows that size checks assume for arrays with a row axis
 
@@ -134,8 +138,14 @@ def numeric(
     all_real = array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
     if not (array.dtype.kind in kinds or all_real):
         what = "numbers" if "c" in kinds else "real numbers"
-        raise _error(name, f"{rule} of {what}", value, remedy)
+        raise _error(name, f"{rule} of {what}", value, TIMES if _has_dates(array) else remedy)
     return array
+
+
+def _has_dates(array: np.ndarray[Any, Any]) -> bool:
+    kinds = datetime.date, np.datetime64, np.timedelta64
+    is_date = array.dtype == object and any(isinstance(entry, kinds) for entry in array.flat)
+    return array.dtype.kind in "mM" or is_date
 
 
 def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
@@ -164,7 +174,8 @@ def check_real_type(name: str, value: Any) -> None:
         if kind.is_floating or kind.is_integer or kind.is_bool:
             return
     found = getattr(dtype, "name", dtype)
-    raise ValueError(f"{name} must be real numbers, found entries of type {found}.")
+    remedy = f"; {TIMES}" if isinstance(dtype, np.dtype) and dtype.kind in "mM" else ""
+    raise ValueError(f"{name} must be real numbers, found entries of type {found}{remedy}.")
 
 
 def sliceable(name: str, value: Any, rule: str) -> Any:

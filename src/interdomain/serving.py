@@ -72,8 +72,9 @@ def predict_in_batches(
     :param method: "predict_f" or "predict_y" for mean and variance, ``[N, P]`` each; or
         "predict_log_density", ``[N]``.
     :param batch_size: The number of rows in a batch; 1,024 by default, divided by the number of
-        samples of a ``DeepGP``. Each batch needs a few times the memory of its covariances with
-        all inducing variables (or with the rows of an exact GP).
+        samples of a ``DeepGP``. Models with sparse sums have a default of their own. Each batch
+        needs a few times the memory of its covariances with all inducing variables (or with the
+        rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
     :raises ValueError: For rows that are not finite, which the message lists for the first batch
@@ -86,6 +87,8 @@ def predict_in_batches(
             f"model must come before X, found a {type(X).__name__} as X; pass "
             "predict_in_batches(model, X)."
         )
+    if batch_size is None:
+        batch_size = getattr(model, "rows_of_a_prediction", None)
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
         batch_size = max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
     integer("batch_size", batch_size, at_least=1)

@@ -120,7 +120,10 @@ class SplineGrid:
         is_beyond = (rows - half < self.lower - slack) | (rows + half > upper + slack)
         count = tf.math.count_nonzero(tf.reduce_any(is_beyond, axis=1))
         what = f"rows are outside of the box of the splines, from {self.lower} to {upper}"
-        remedy = "make the features with a wider one, or leave the rows out"
+        remedy = (
+            "make the features with a wider one, by SplineFeatures(lower, upper, ...) or a greater "
+            "margin of from_data, or leave the rows out"
+        )
         if tf.executing_eagerly():
             if count:
                 raise ValueError(f"Xnew: {int(count)} {what}; {remedy}.")

@@ -128,6 +128,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return None if self._source is None else self._source.num_rows
 
     @property
+    def rows_of_a_prediction(self) -> int | None:
+        """The number of rows that are best predicted at a time; None if their number does not
+        matter."""
+        return self._features.sums.rows_of_a_prediction
+
+    @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
         """The parameters that the features depend on, by name. If one of them changes, the sums
         over rows are no longer valid, and the data are read again."""

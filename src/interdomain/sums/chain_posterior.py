@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from .._tracing import compiled
 from ..core.functionals import Places
 from ..linalg.chain import Chain
 from .sparse_posterior import SparsePosterior
@@ -62,37 +65,116 @@ def _by_row(
 def _by_window(
     chain: Chain, blocks: tf.Tensor, first: tf.Tensor, group: tf.Tensor | None, features: tf.Tensor
 ) -> tf.Tensor:
-    """The same by products of matrices, for all rows of a window of splines together."""
-    latents, window = int(blocks.shape[0]), int(features.shape[1])
+    """The quadratic form by products of matrices, for all rows of a window of splines together. It
+    has all derivatives with respect to the features."""
     keys = first * chain.copies if group is None else first * chain.copies + group
-    order = tf.argsort(keys, stable=True)
-    keys, ordered = tf.gather(keys, order), tf.gather(features, order)
-    distinct, _, counts = tf.unique_with_counts(keys)
-    ends = tf.cumsum(counts)
+    found: tf.Tensor = _forms(tf.stop_gradient(blocks), keys, features)
+    return found
 
-    def of_window(number: tf.Tensor) -> tf.Tensor:
-        rows = ordered[ends[number] - counts[number] : ends[number]]
-        node, copy = distinct[number] // chain.copies, distinct[number] % chain.copies
-        total = [tf.zeros_like(rows[:, 0, 0])] * latents
-        for d in range(min(window, chain.reach + 1)):
-            later, earlier = rows[:, d:], rows[:, : window - d]
-            for latent in range(latents):
-                chosen = blocks[latent, node + d : node + window, d, copy]
-                products = tf.einsum(
-                    "raj,ajk->rak",
-                    later,
-                    tf.ensure_shape(chosen, [window - d, chain.width, chain.width]),
-                )
+
+@tf.custom_gradient
+def _forms(blocks: tf.Tensor, keys: tf.Tensor, features: tf.Tensor) -> Any:
+    def gradient(upstream: tf.Tensor) -> Any:
+        copies = tf.repeat(features[:, None], int(blocks.shape[0]), axis=1)
+        products = _products(blocks, keys, copies)
+        return None, None, 2 * tf.einsum("nl,nlqm->nqm", upstream, products)
+
+    return _over_windows("forms", blocks, keys, features), gradient
+
+
+@tf.custom_gradient
+def _products(blocks: tf.Tensor, keys: tf.Tensor, parts: tf.Tensor) -> Any:
+    """The products of blocks with parts of each row, ``[n, L, q, m]``; the blocks are symmetric."""
+
+    def gradient(upstream: tf.Tensor) -> Any:
+        return None, None, _products(blocks, keys, upstream)
+
+    return _over_windows("products", blocks, keys, parts), gradient
+
+
+def _over_windows(method: str, blocks: tf.Tensor, keys: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """The results of a method of :class:`_Windows` for all rows. Eagerly, operations of a loop over
+    windows would take most of the time; so the loop is compiled."""
+    function: Any = partial(_loop, method)
+    if tf.executing_eagerly():
+        function = _compiled_loop(method, tuple(blocks.shape), tuple(values.shape[1:]))
+    found: tf.Tensor = function(blocks, keys, values)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _compiled_loop(method: str, shape: tuple[int, ...], of_row: tuple[int, ...]) -> Any:
+    blocks, keys = tf.TensorSpec(shape, tf.float64), tf.TensorSpec([None], tf.int64)
+    values = tf.TensorSpec([None, *of_row], tf.float64)
+    return compiled(partial(_loop, method), input_signature=[blocks, keys, values])
+
+
+def _loop(method: str, blocks: tf.Tensor, keys: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    windows = _Windows(blocks, keys, int(values.shape[-2]))
+    return windows.over(values, getattr(windows, method))
+
+
+class _Windows:
+    """The rows of each window of q splines, and the blocks of the window.
+
+    :param blocks: ``[L, N, p + 1, g, m, m]``.
+    :param keys: The number of the first spline of each row times the number g of groups, plus the
+        number of the group, ``[n]``.
+    :param window: q.
+    """
+
+    def __init__(self, blocks: tf.Tensor, keys: tf.Tensor, window: int) -> None:
+        self._blocks, self._window = blocks, window
+        self._order = tf.argsort(keys, stable=True)
+        self._keys, _, counts = tf.unique_with_counts(tf.gather(keys, self._order))
+        self._ends = tf.concat([[0], tf.cumsum(counts)], axis=0)
+
+    def over(self, values: tf.Tensor, function: Callable[..., tf.Tensor]) -> tf.Tensor:
+        """The results of a function of values of rows, for the rows of each window together."""
+        ordered, size = tf.gather(values, self._order), tf.size(self._keys)
+        shape = [None, *function(ordered[:0], self._keys[:0]).shape[1:]]
+
+        def of_window(number: tf.Tensor) -> tf.Tensor:
+            rows = ordered[self._ends[number] : self._ends[number + 1]]
+            return function(rows, self._keys[number : number + 1])
+
+        found = tf.TensorArray(values.dtype, size, element_shape=shape, infer_shape=False)
+        _, found = tf.while_loop(
+            lambda number, _: number < size,
+            lambda number, array: (number + 1, array.write(number, of_window(number))),
+            [tf.constant(0), found],
+        )
+        inverse = tf.math.invert_permutation(self._order)
+        return tf.gather(tf.ensure_shape(found.concat(), shape), inverse)
+
+    def forms(self, rows: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+        """The quadratic forms of features ``[r, q, m]``, ``[r, L]``."""
+        total: list[Any] = [0.0] * int(self._blocks.shape[0])
+        for d, blocks in self._diagonals(key):
+            later, earlier = rows[:, d:], rows[:, : self._window - d]
+            for latent, chosen in enumerate(tf.unstack(blocks)):
+                products = tf.einsum("raj,ajk->rak", later, chosen)
                 form = tf.reduce_sum(products * earlier, axis=[1, 2])
                 total[latent] += form if d == 0 else 2 * form
         return tf.stack(total, axis=1)
 
-    found = tf.TensorArray(
-        features.dtype, tf.size(distinct), element_shape=[None, latents], infer_shape=False
-    )
-    _, found = tf.while_loop(
-        lambda number, _: number < tf.size(distinct),
-        lambda number, array: (number + 1, array.write(number, of_window(number))),
-        [tf.constant(0), found],
-    )
-    return tf.gather(tf.ensure_shape(found.concat(), [None, latents]), tf.argsort(order))
+    def products(self, rows: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+        """The products of the blocks with parts ``[r, L, q, m]``, in the same shape."""
+        total = tf.zeros_like(rows)
+        for d, blocks in self._diagonals(key):
+            later, earlier = rows[:, :, d:], rows[:, :, : self._window - d]
+            added = tf.einsum("lajk,rlak->rlaj", blocks, earlier)
+            total += tf.pad(added, [[0, 0], [0, 0], [d, 0], [0, 0]])
+            if d:
+                added = tf.einsum("lajk,rlaj->rlak", blocks, later)
+                total += tf.pad(added, [[0, 0], [0, 0], [0, d], [0, 0]])
+        return total
+
+    def _diagonals(self, key: tf.Tensor) -> Iterator[tuple[int, tf.Tensor]]:
+        """The blocks of a window's splines with the splines d before them, ``[L, q - d, m,
+        m]``."""
+        latents, _, length, copies, width, _ = map(int, self._blocks.shape)
+        node, copy = tf.reduce_sum(key) // copies, tf.reduce_sum(key) % copies
+        for d in range(min(self._window, length)):
+            chosen = self._blocks[:, node + d : node + self._window, d, copy]
+            yield d, tf.ensure_shape(chosen, [latents, self._window - d, width, width])

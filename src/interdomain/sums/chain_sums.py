@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 _ROWS = 2**20
 """The least number of rows of a joined batch: rows that repeat places are summed by place first."""
 
-_ROWS_OF_A_PREDICTION = 2**14
+_ROWS_OF_A_PREDICTION = 64, 2**14
+"""The least and the largest number of rows that are predicted at a time."""
+
+_ENTRIES = 2**23
+"""The count of numbers in memory for these rows."""
 
 
 class ChainSums(Sums):
@@ -33,12 +37,14 @@ class ChainSums(Sums):
     """
 
     rows_at_once = _ROWS
-    rows_of_a_prediction = _ROWS_OF_A_PREDICTION
 
     def __init__(self, features: Any, structure: SpaceTime) -> None:
         super().__init__(features)
         self.structure = structure
         structure.check_size()
+        chain = structure.chain
+        numbers = chain.width * (chain.reach + 1) * (1 + chain.others * features.num_outputs)
+        self.rows_of_a_prediction = int(np.clip(_ENTRIES // numbers, *_ROWS_OF_A_PREDICTION))
 
     @property
     def numbers_per_row(self) -> int:

@@ -9,6 +9,7 @@ of space whose ``K_s`` is not diagonal are whitened: ``R^{-1} psi`` has the prec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -18,7 +19,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import IntArray, refusal
+from .._arguments import IntArray, check_size, refusal
 from ..core.acting import acted_features
 from ..core.combined import num_inducing
 from ..core.family import Block
@@ -30,6 +31,10 @@ from ..linalg.spline_grid import SplineGrid
 
 Part = tuple[LinearFunctional, float, tuple[LinearFunctional, ...]]
 """A functional of the splines of time, a factor, and a functional of each factor of space."""
+
+
+_COPIES = 8
+"""Numbers in memory for each product, of which the precision has more: places in orders, means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,9 @@ class ChainTerm:
         :param start: The number of the first product among all features.
         """
         sizes = [int(num_inducing(block)) for block, _ in pairs]
-        numbers = np.moveaxis(np.arange(np.prod(sizes)).reshape(sizes), time, 0)
+        total = math.prod(sizes)
+        check_size("inducing_variables", f"the weights of {total:,} products", _COPIES * total)
+        numbers = np.moveaxis(np.arange(total).reshape(sizes), time, 0)
         others = tuple(pair for number, pair in enumerate(pairs) if number != time)
         flat = start + numbers.reshape(sizes[time], 1, -1)
         return cls(pairs[time], others, flat)

@@ -197,8 +197,6 @@ def _numbers(column: Any, name: Any) -> Array:
     """The values of a column of numbers, with an error if one is missing or infinite."""
     values = np.asarray(column)
     remedy = "pass numbers, or text for categories"
-    if values.dtype.kind in "mM":
-        remedy = "pass numbers, such as the days since the first of them"
     if values.dtype == object:
         gaps = list(map(_is_missing, values))
         values = values if all(gaps) else np.where(gaps, np.nan, values)

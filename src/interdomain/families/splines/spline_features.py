@@ -5,12 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product
 
-from ..._arguments import as_integers, check_size, filled_matrix, integer, number, refusal, short
+from ..._arguments import (
+    TIMES,
+    Array,
+    as_integers,
+    check_size,
+    filled_matrix,
+    integer,
+    number,
+    refusal,
+    short,
+)
 from ...core.columns import as_rows, num_columns
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
@@ -30,6 +41,29 @@ _REMEDY = (
     "pass a product of Matern kernels, one for each column: gpflow.kernels.Matern32(active_dims="
     "[0]) * gpflow.kernels.Matern32(active_dims=[1])"
 )
+
+
+_LOST = 0.01
+"""The largest rounding error of a row's place in a cell."""
+
+_EXACT = 2.0**53
+"""The least number above which float64 leaves out integers."""
+
+
+def _check_digits(lower: Array, upper: Array, cells: Array) -> None:
+    """Check that rows in the box keep their digits, such as nanoseconds do not; a ValueError
+    otherwise."""
+    dtype, largest = gpflow.default_float(), np.maximum(np.abs(lower), np.abs(upper))
+    errors = np.finfo(dtype).eps * largest / ((upper - lower) / cells)
+    far = np.flatnonzero((largest >= _EXACT) | (errors > _LOST))
+    if len(far):
+        rule = (
+            f"be near zero in units of the cells, so that {np.dtype(dtype).name} keeps the digits"
+        )
+        found = (
+            f"a box from {lower[far[0]]:.10g} to {upper[far[0]]:.10g} of {cells[far[0]]:,} cells"
+        )
+        raise refusal("lower", rule, found, f"subtract the start; {TIMES}")
 
 
 class SplineFeatures(InterDomainInducingVariables):
@@ -99,6 +133,7 @@ class SplineFeatures(InterDomainInducingVariables):
             remedy = "pass one for each column of the box"
             rule = f"be {width} integers of {self.degree + 1} (the degree and one) or more"
             raise refusal("num", rule, short(num), remedy)
+        _check_digits(self.lower, self.upper, np.subtract(self.num, self.degree))
         size = math.prod(self.num)
         entries = size * (2 * self.degree + 1) ** width
         check_size("num", f"the precision of {size:,} splines", _COPIES * entries)
@@ -185,7 +220,10 @@ class SplineFeatures(InterDomainInducingVariables):
 
     def domain(self, kernel: Kernel) -> Domain:
         """The box of the splines."""
-        remedy = "make the features with a wider one, by a greater margin of from_data"
+        remedy = (
+            "make the features with a wider one, by SplineFeatures(lower, upper, ...) or a greater "
+            "margin of from_data"
+        )
         return Domain(self.lower, self.upper, remedy=remedy)
 
     def Kuf(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
