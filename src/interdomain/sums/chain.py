@@ -73,6 +73,7 @@ class SpaceTime(FeatureStructure):
         first = numbers.ravel()
         self.order = np.concatenate([first, np.delete(np.arange(self.size), first)])
         nodes, copies, width = numbers.shape
+        self._known: dict[int, list[list[TimePart]]] = {}  # by the number of inputs
         of_rows = self._kinds(self._num_inputs)
         reach = max(part.grid.reach for parts in of_rows for part in parts)
         self.chain = Chain(nodes, reach, copies, width, self.size - numbers.size)
@@ -87,9 +88,10 @@ class SpaceTime(FeatureStructure):
         """The parts of the functionals of rows."""
         if self._rows is None:
             return [[TimePart(self.grid, [[(1.0, ())] for _ in self.terms])]]
-        found = [parts_of(self.terms, part, num_inputs) for part in self._rows.functionals]
-        assert None not in found  # checked by acted
-        return found  # type: ignore[return-value]
+        if num_inputs not in self._known:
+            found = [parts_of(self.terms, part, num_inputs) for part in self._rows.functionals]
+            self._known[num_inputs] = [parts for parts in found if parts is not None]
+        return self._known[num_inputs]
 
     def acted(self, inducing_variable: InducingVariables, kernel: Any) -> SpaceTime | None:
         """The structure of the features under functionals; None for dense sums of few features.
@@ -106,8 +108,7 @@ class SpaceTime(FeatureStructure):
                 remedy = "pass Means of fixed widths, along columns that one factor uses"
                 raise refusal("functionals", rule, f"{what} with {self.size:,}", remedy)
         others = [(block, kernel.with_prior(prior)) for block, prior in self._others]
-        acted = SpaceTime(self.terms, others, kernel.rows)
-        return None if few and acted.chain.entries > self.size**2 else acted
+        return SpaceTime(self.terms, others, kernel.rows)
 
     def explained_diagonal(self, X: tf.Tensor) -> tf.Tensor | None:
         """The diagonal from the entries of the prior's inverse within its band."""
