@@ -337,7 +337,7 @@ def splines_of_two_columns() -> tuple[Kernel, InducingVariables]:
 
 @case("cycle", 2)
 def cycle() -> tuple[Kernel, InducingVariables]:
-    """Of a period that is shorter than the range of the rows."""
+    """The period is shorter than the range of the rows."""
     base = gpflow.kernels.Matern52(variance=1.1, lengthscales=0.7)
     kernel = Periodized.cycle(base, 1.3, start=0.2, active_dims=[1])
     return kernel, BoxFourierFeatures.for_kernel(kernel, 7)
