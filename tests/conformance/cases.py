@@ -18,6 +18,7 @@ from interdomain.core.columns import WholeRows
 from interdomain.inducing_variables import (
     ActivationFeatures,
     BoxFourierFeatures,
+    FixedPlaces,
     HarmonicInducingPoints,
     HarmonizableFourierFeatures,
     InducingPatches,
@@ -332,6 +333,28 @@ def splines_of_two_columns() -> tuple[Kernel, InducingVariables]:
     first = gpflow.kernels.Matern12(variance=1.1, lengthscales=1.6, active_dims=[2])
     second = gpflow.kernels.Matern32(variance=0.9, lengthscales=2.4, active_dims=[0])
     return first * second, SplineFeatures([-4.0, -4.5], [4.5, 4.0], [6, 5], degree=2)
+
+
+@case("cycle", 2)
+def cycle() -> tuple[Kernel, InducingVariables]:
+    """The period is shorter than the range of the rows."""
+    base = gpflow.kernels.Matern52(variance=1.1, lengthscales=0.7)
+    kernel = Periodized.cycle(base, 1.3, start=0.2, active_dims=[1])
+    return kernel, BoxFourierFeatures.for_kernel(kernel, 7)
+
+
+@case("fixed-places", 3, "full", representative=True)
+def fixed_places() -> tuple[Kernel, InducingVariables]:
+    kernel = gpflow.kernels.Matern32(variance=1.2, lengthscales=[0.9, 1.3], active_dims=[2, 0])
+    return kernel, FixedPlaces(POINTS, [2, 0])
+
+
+@case("places-times-splines", 3, "full", relative_jitter=True)
+def places_times_splines() -> tuple[Kernel, InducingVariables]:
+    kernel, places = fixed_places()
+    time = gpflow.kernels.Matern32(variance=0.9, lengthscales=2.4, active_dims=[1])
+    splines = SplineFeatures(-4.5, 4.0, 5, degree=2)
+    return kernel * time, ProductInducingVariables([places, splines])
 
 
 @case("product-of-features", 3, representative=True, relative_jitter=True)

@@ -131,3 +131,16 @@ def test_as_sgpr(make: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
     svgp = model.to_svgp()
     np.testing.assert_allclose(svgp.elbo((X, Y)), values[0], rtol=1e-8)
+
+
+def test_splines_of_another_column() -> None:
+    """They are dense features beside the terms of time."""
+    altitude, column = Matern32(active_dims=[0]), SplineFeatures(-1.1, 1.1, 6, 2)
+    prior, products = with_waves()
+    kernel = prior + FiniteRank(altitude, column)
+    features = SumInducingVariables([products, column])
+    model = StructuredSGPR((X, Y), kernel, features, noise_variance=0.1)
+    assert model._features.sums.structure.chain.others == 6
+    dense = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.1)
+    for found, expected in zip(model.predict_f(NEW), dense.predict_f(NEW), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7)

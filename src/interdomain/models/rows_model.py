@@ -129,8 +129,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def rows_of_a_prediction(self) -> int | None:
-        """The number of rows that are best predicted at a time; None if their number does not
-        matter."""
+        """The best number of rows in a batch of predictions; None for the default."""
         return self._features.sums.rows_of_a_prediction
 
     @property

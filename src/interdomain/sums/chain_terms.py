@@ -24,10 +24,11 @@ from ..core.acting import acted_features
 from ..core.combined import num_inducing
 from ..core.family import Block
 from ..core.functionals import ByDegree, LinearFunctional, Places, Value
-from ..core.pairs import Kuu_operator, as_family
+from ..core.pairs import Kuu_operator, as_family, structure_of
 from ..core.product_rule import check_categories, columns_seen, product_rule
 from ..linalg.operators import StructuredOperator
 from ..linalg.spline_grid import SplineGrid
+from .groups import Groups
 
 Part = tuple[LinearFunctional, float, tuple[LinearFunctional, ...]]
 """A functional of the splines of time, a factor, and a functional of each factor of space."""
@@ -258,3 +259,26 @@ def _cardinal(pair: Block, rule: LinearFunctional, places: Places) -> tf.Tensor 
 def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
     factors = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
     return tf.linalg.LinearOperatorKronecker(factors).to_dense()
+
+
+def grouped(terms: Sequence[ChainTerm]) -> list[ChainTerm]:
+    """The terms with groups as copies that share no weight, if all have the same groups."""
+    found = []
+    if any(term.groups is not None for term in terms):
+        return list(terms)
+    for term in terms:
+        numbers = [k for k, pair in enumerate(term.space) if _levels(pair) is not None]
+        if not numbers:
+            return list(terms)
+        found.append((term, numbers[0]))
+    levels = [_levels(term.space[number]) for term, number in found]
+    if not all(np.array_equal(levels[0], other) for other in levels[1:]):
+        return list(terms)
+    return [term.grouped(number) for term, number in found]
+
+
+def _levels(pair: Block) -> Any:
+    """The levels of intercepts of groups; None for other features."""
+    if not isinstance(structure_of(*pair), Groups):
+        return None
+    return np.asarray(pair[0].levels)
