@@ -1,9 +1,8 @@
 # %% [markdown]
 # # What is the temperature between stations, and tomorrow?
 #
-# This notebook learns a field of space and time from hourly readings of stations. It is for readers
-# who have readings of places over many hours, and want maps of any hour, gaps filled, and forecasts
-# with error bars. All data are made up, so that the truth is known.
+# This notebook makes maps of any hour, fills gaps and forecasts, with error bars, from hourly
+# readings of stations. All data are made up, so that the truth is known.
 
 # %%
 import gpflow
@@ -20,9 +19,8 @@ from interdomain.inducing_variables import (
 )
 
 NUM_STATIONS = 30
-NUM_HOURS = 360
+NUM_HOURS, AHEAD = 360, 48
 NUM_SPLINES = 110
-AHEAD = 48
 rng = np.random.default_rng(3)
 
 # %% [markdown]

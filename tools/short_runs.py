@@ -19,7 +19,7 @@ NUMBERS = {
     "large_data": {"EVERY": "40", "MAX_DEGREE": "2", "STEPS": "3", "SUBSET": "500"},
     "quickstart": {"MAX_ITERATIONS": "10"},
     "splines": {"NUM_SPLINES": "12"},
-    "space_and_time": {"NUM_STATIONS": "10", "NUM_HOURS": "240", "NUM_SPLINES": "40"},
+    "space_and_time": {"NUM_STATIONS": "10", "NUM_SPLINES": "60"},
     "sums_means_slopes": {"NUM_DAYS": "4", "NUM_WAVES": "60", "NUM_SPLINES": "8"},
     "terrain": {"NUM_POINTS": "20", "EVERY": "8"},
     "transformations": {"NUM_POINTS": "5", "SIZE": "15"},
