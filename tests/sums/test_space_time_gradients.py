@@ -225,7 +225,7 @@ def test_float32() -> None:
 
 
 def test_more_rows_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a gradient stores grows with features of space, not with all features."""
+    """The memory of a gradient grows with features of space, not with all features."""
     model = StructuredSGPR((X, Y), *with_points(), noise_variance=0.1)
     numbers = model._features.numbers_per_row
     assert numbers < 15 < model._features.num_inducing

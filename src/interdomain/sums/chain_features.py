@@ -67,7 +67,9 @@ class ChainFeatures(ChainPrior):
             return [[TimePart(self.grid, [[(1.0, ())] for _ in self.terms])]]
         if num_inputs not in self._known:
             found = [parts_of(self.terms, part, num_inputs) for part in self._rows.functionals]
-            self._known[num_inputs] = [parts for parts in found if parts is not None]
+            known = [parts for parts in found if parts is not None]
+            assert len(known) == len(found)  # checked by SpaceTime.acted
+            self._known[num_inputs] = known
         return self._known[num_inputs]
 
     def others(self, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
