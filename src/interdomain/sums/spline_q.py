@@ -51,7 +51,7 @@ class SplineCollapsed(NamedTuple):
 
     def prior_tensors(self, incomplete: BoolArray) -> list[tf.Tensor]:
         """The stencil of Kuu of the splines and Kuu of the other features; if a feature is
-        incomplete, also the stencil of the inverse of the former."""
+        incomplete, also the stencil of the inverse of the splines' Kuu."""
         inverses = [self.splines.root().inverse_band()] if np.any(incomplete) else []
         return [self.splines.stencil(), self.others.to_dense(), *inverses]
 
