@@ -24,7 +24,7 @@ def counts(
     test counts, at unseen stations, in gaps, and ahead.
 
     :param num_inducing: waves of space of "space_time", points of "svgp".
-    :param seconds: the seconds of the training of "svgp".
+    :param seconds: the CPU seconds of the training of "svgp".
     """
     here = hourly(stations, hours, seed)
     log_rate = LEVEL + SIZE * here.rate
@@ -42,7 +42,7 @@ def counts(
         fit = idm.fit(trained, progress=False)
         found: dict[str, Any] = {"steps": fit.steps}
     else:
-        scales, started = SCALES, time.perf_counter()
+        scales, started = SCALES, time.process_time()
         data = X / scales, data[1]
         trained = in_minibatches(data, num_inducing, seconds, seed, started, likelihood)
         found = {}

@@ -64,7 +64,7 @@ def hours(
 
     :param num_inducing: waves of space of "space_time", waves of "waves", points of "svgp", and
         neighbours of "neighbours" and "neighbours, cycle".
-    :param seconds: the seconds of the training of "svgp".
+    :param seconds: the CPU seconds of the training of "svgp".
     """
     here = hourly(stations, hours, seed)
     if model in NAIVE:
@@ -99,7 +99,7 @@ def _trained(
         return *fitted(data, prior, noise_variance=0.1), scales
     clock = Clock()
     if model == "svgp":
-        trained = in_minibatches(data, num_inducing, seconds, seed, time.perf_counter())
+        trained = in_minibatches(data, num_inducing, seconds, seed, time.process_time())
     else:
         features: Any = [None, None]
         if model == "neighbours, cycle":
@@ -145,7 +145,7 @@ def in_minibatches(
         model.mean_function = gpflow.functions.Constant(0.0)
 
     def stop(step: int, model: Any) -> None:
-        if time.perf_counter() - started > seconds:
+        if time.process_time() - started > seconds:
             raise idm.training.StopFit("the time has passed")
 
     options = {"every": 5, "seed": seed}

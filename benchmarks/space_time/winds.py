@@ -61,7 +61,7 @@ def winds(
         idm.fit(trained, progress=False)
         found = {**clock.figures(), "num_inducing": num_inducing, "all_rows": int(train.sum())}
     else:
-        globe = idm.kernels.GlobeMatern32(lengthscales=0.2, active_dims=[0, 1])
+        globe = idm.kernels.GlobeMatern32(lengthscale=0.2, active_dims=[0, 1])
         harmonics = SphericalHarmonics.for_kernel(globe, 2, max_degree=num_inducing)
         splines = SplineFeatures(X[:, 2].min() - 0.1, X[:, 2].max() + 0.1, knots, 1)
         time = Matern12(lengthscales=24.0, active_dims=[2])
