@@ -63,6 +63,7 @@ VARIANTS: tuple[Entries, ...] = (
     {"model": "altitude, Matern-3/2"},
     {"model": "altitude, own level"},
     {"model": "altitude, country"},
+    {"model": "places, country"},
     {"groups": 7},
 )
 """The models of fine dust, in differences from the first."""

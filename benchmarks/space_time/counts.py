@@ -20,8 +20,8 @@ LEVEL, SIZE = 0.5, 0.7
 def counts(
     *, model: str, stations: int, hours: int, num_inducing: int, seconds: float, seed: int, **_: Any
 ) -> dict[str, Any]:
-    """The errors of the log rate, the coverage of its 90% bands, and the negative log density of
-    test counts, at unseen stations, in gaps, and ahead.
+    """The errors of the log rate, the coverage of its bands, and the negative log density of
+    counts, at unseen stations, in gaps, and ahead.
 
     :param num_inducing: waves of space of "space_time", points of "svgp".
     :param seconds: the CPU seconds of the training of "svgp".
@@ -35,9 +35,9 @@ def counts(
     scales = np.ones(3)
     if model == "space_time":
         kernel, features = space_time(here, num_inducing, float(len(here.grid)))
-        mean = gpflow.functions.Constant(0.0)
+        level = gpflow.functions.Constant(0.0)
         trained = idm.models.DualSVGP(
-            data, kernel, likelihood, features, mean_function=mean, progress=False
+            data, kernel, likelihood, features, mean_function=level, progress=False
         )
         fit = idm.fit(trained, progress=False)
         found: dict[str, Any] = {"steps": fit.steps}

@@ -148,9 +148,9 @@ def in_minibatches(
         if time.process_time() - started > seconds:
             raise idm.training.StopFit("the time has passed")
 
-    options = {"every": 5, "seed": seed}
     size = min(race.BATCH_SIZE, len(data[0]))
-    calls = {"callbacks": [stop], "options": options, "progress": False}
+    options = {"every": 5, "seed": seed}
+    calls: dict[str, Any] = {"callbacks": [stop], "options": options, "progress": False}
     idm.fit(model, data, steps=10**6, batch_size=size, **calls)
     return model
 

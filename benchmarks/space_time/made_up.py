@@ -13,8 +13,8 @@ from benchmarks._lib.race import Rows
 DAY = 24
 """The hours of a day: the length of gaps, and of the time after the last training row."""
 MISSING, GAPS_OF_A_STATION, UNSEEN = 0.05, 2, 0.1
-"""The share of readings that are missing at random, the number of gaps of a day at each station,
-and the number of stations without training rows as a share of the other stations."""
+"""The share of readings that are missing at random; the number of gaps of a day at each station;
+and the stations without training rows, as a share of the others."""
 NOISE = 0.2
 """The standard deviation of the noise; the standard deviation of the weather is one."""
 WEATHER_HOURS, WEATHER_LENGTH, CYCLE_LENGTH = 24.0, 0.5, 0.7
@@ -64,9 +64,9 @@ def hourly(stations: int, hours: int, seed: int) -> Hourly:
     grid = signal + NOISE * rng.normal(size=signal.shape)
     kept = rng.uniform(size=grid.shape) >= MISSING
     gaps = np.zeros_like(kept)
-    for station in range(stations):
+    for number in range(stations):
         for start in rng.integers(hours - DAY, size=GAPS_OF_A_STATION):
-            gaps[start : start + DAY, station] = True
+            gaps[start : start + DAY, number] = True
     kept &= ~gaps
     kept[:, stations:], kept[hours:] = False, False
     unseen = np.zeros_like(kept)

@@ -7,16 +7,17 @@ from typing import Any
 import gpflow
 import numpy as np
 from gpflow.kernels import Matern12, Matern32
+from scipy.special import roots_hermitenorm
 
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
-from benchmarks.space_time.rows import Clock, Pair, errors, fitted, plus, times
+from benchmarks.space_time.rows import Clock, Pair, errors, fitted, plus, predicted, times
 from interdomain.inducing_variables import FixedPlaces, SplineFeatures
 from interdomain.kernels import FiniteRank
 
 UNITS = np.array([1e5, 1e5, 300.0])
 """Metres of a unit of the two coordinates and of the altitude."""
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+NODES, WEIGHTS = roots_hermitenorm(20)
 """Gauss-Hermite quadrature of a standard normal variable."""
 
 
@@ -25,7 +26,7 @@ def prior(model: str, places: Array, station: Any, days: int) -> Pair:
     constant level of each station, and for "country" a function of time alone."""
     splines = SplineFeatures(0.0, days - 1.0, days, 1)
     time = Matern12(lengthscales=4.0, active_dims=[3])
-    if model == "places":
+    if model.startswith("places"):
         columns, space = [0, 1], Matern12(lengthscales=4.0, active_dims=[0, 1])
     else:
         matern = Matern32 if model.endswith("Matern-3/2") else Matern12
@@ -53,7 +54,7 @@ def pm10(
     :param folds: the number of stations that are predicted.
     """
     arrays = load_arrays("pm10_germany_2005", data_dir)
-    few = arrays["day"] < days
+    few = np.asarray(arrays["day"], int) < days
     station, day = (np.asarray(arrays[name][few], int) for name in ("station", "day"))
     dust = np.asarray(arrays["pm10"], float)[few]
     places = np.column_stack([arrays["xy_utm32"], arrays["altitude"]]) / UNITS
@@ -78,7 +79,7 @@ def pm10(
             others = idm.models.StructuredSGPR(
                 rest, *pair, likelihood=trained.likelihood, progress=False
             )
-            moments[:, apart] = [np.ravel(part) for part in others.predict_y(X[apart])]
+            moments[:, apart] = [part[:, 0] for part in predicted(others, X[apart])]
     mean, deviation = level + unit * moments[0], unit * np.sqrt(moments[1])
     raw = values(scale, mean[:, None] + deviation[:, None] * NODES) @ (WEIGHTS / WEIGHTS.sum())
     found |= {"fit_seconds": found["seconds"], **clock.figures()}
@@ -98,7 +99,8 @@ def values(scale: str, shown: Array) -> Array:
     """The values of which the prior has shown numbers."""
     if scale == "raw":
         return shown
-    return np.maximum(shown, 0.0) ** 2 if scale == "root" else np.exp(shown) - 2.0
+    raw = np.maximum(shown, 0.0) ** 2 if scale == "root" else np.exp(shown) - 2.0
+    return np.asarray(raw)
 
 
 def log_slope(scale: str, dust: Array) -> Array:
@@ -106,7 +108,8 @@ def log_slope(scale: str, dust: Array) -> Array:
     if scale == "raw":
         return np.zeros_like(dust)
     smallest = np.maximum(dust, 0.05)  # a value of zero has no density on the root's scale
-    return np.log(2 * np.sqrt(smallest)) if scale == "root" else np.log(dust + 2.0)
+    slope = np.log(2 * np.sqrt(smallest)) if scale == "root" else np.log(dust + 2.0)
+    return np.asarray(slope)
 
 
 def inverse_distance(places: Array, station: Any, day: Any, dust: Array) -> Array:

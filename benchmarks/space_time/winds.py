@@ -59,7 +59,11 @@ def winds(
         clock = Clock()
         trained: Any = idm.models.VecchiaSGPR((X[train], Y[train]), num_neighbours=num_inducing)
         idm.fit(trained, progress=False)
-        found = {**clock.figures(), "num_inducing": num_inducing, "all_rows": int(train.sum())}
+        found: dict[str, Any] = {
+            **clock.figures(),
+            "num_inducing": num_inducing,
+            "all_rows": int(train.sum()),
+        }
     else:
         globe = idm.kernels.GlobeMatern32(lengthscale=0.2, active_dims=[0, 1])
         harmonics = SphericalHarmonics.for_kernel(globe, 2, max_degree=num_inducing)
