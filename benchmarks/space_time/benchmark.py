@@ -58,13 +58,13 @@ VARIANTS: tuple[Entries, ...] = (
     {"model": "inverse distance"},
     {"model": "places"},
     {},
-    {"scale": "log"},
-    {"scale": "raw"},
-    {"model": "altitude, Matern-3/2"},
-    {"model": "altitude, own level"},
+    {"groups": 7},
     {"model": "altitude, country"},
     {"model": "places, country"},
-    {"groups": 7},
+    {"model": "altitude, own level"},
+    {"scale": "raw"},
+    {"scale": "log"},
+    {"model": "altitude, Matern-3/2"},
 )
 """The models of fine dust, in differences from the first."""
 
@@ -147,7 +147,7 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
         yield sized("svgp", size, 30 if short else 500)
 
 
-HARMONICS = [("harmonics", 12, 30), ("harmonics", 18, 30), ("harmonics", 18, 60)]
+HARMONICS = [("harmonics", 18, 30), ("harmonics", 18, 60), ("harmonics", 24, 30)]
 """The largest degrees and the numbers of splines of time."""
 
 

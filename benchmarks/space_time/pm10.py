@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import gpflow
@@ -79,6 +80,7 @@ def pm10(
             others = idm.models.StructuredSGPR(
                 rest, *pair, likelihood=trained.likelihood, progress=False
             )
+            gc.collect()  # the compiled predictions of the station before
             moments[:, apart] = [part[:, 0] for part in predicted(others, X[apart])]
     mean, deviation = level + unit * moments[0], unit * np.sqrt(moments[1])
     raw = values(scale, mean[:, None] + deviation[:, None] * NODES) @ (WEIGHTS / WEIGHTS.sum())
