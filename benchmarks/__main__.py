@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 
-MODULES = """deep_uci fast_sums terrain splines functionals.benchmark neighbours.benchmark
+MODULES = """deep_uci fast_sums terrain splines functionals.benchmark space_time.benchmark
+neighbours.benchmark
 heaton referees.benchmark estimators.benchmark calibration.benchmark any_likelihood additive
 pareto.benchmark
 papers.vish.uci_vish papers.vish.vff_additive hvgp_scaling papers.hvgp.hvgp_tables

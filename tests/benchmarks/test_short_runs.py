@@ -21,6 +21,7 @@ from benchmarks._lib.runner import command_of
 from benchmarks.estimators.benchmark import EstimatorsBenchmark
 from benchmarks.functionals.benchmark import Functionals
 from benchmarks.papers.vish import vff_additive
+from benchmarks.space_time.benchmark import SpaceTime
 
 
 @pytest.mark.slow
@@ -58,6 +59,25 @@ def test_means_over_an_hour_are_better_than_values(
     assert errors["means"] < errors["values"] < 1
     printed = capsys.readouterr()
     assert "| hours  | means " in printed.out and "beijing_pm25.npz" in printed.err
+
+
+@pytest.mark.slow
+def test_space_and_time_outperform_their_baselines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The benchmark of space and time, whose parts without their data are skipped."""
+    options = ["--short", "--results", str(tmp_path), "--parts", "hours,growth,pm10"]
+    assert SpaceTime().main(options) == 0
+    records = ResultFile(tmp_path / "space_time.jsonl").records()
+    found = {
+        one["configuration"]["model"]: one["result"]
+        for one in records
+        if one["configuration"]["part"] == "hours"
+    }
+    for name, baseline in (("unseen", "nearest"), ("ahead", "yesterday")):
+        assert found["space_time"][name]["rmse"] < found[baseline][name]["rmse"]
+    assert (tmp_path / "space_time.png").stat().st_size > 5_000
+    assert "pm10_germany_2005.npz" in capsys.readouterr().err
 
 
 # Where the benchmarks' files may import from, and that every command has the name it states.
