@@ -53,7 +53,7 @@ SHORT_SIZES = ((10, 100, 10, 2.0),)
 GROWTH = (1_000, 2_000, 4_000, 8_000)
 OTHERS = {"svgp": 1_000, "waves": 1_000, "neighbours": 20, "neighbours, cycle": 20}
 """Points, waves or neighbours of other models."""
-FIRST = {"model": "altitude", "scale": "root", "groups": 1}
+FIRST = {"model": "altitude", "scale": "log", "groups": 1}
 VARIANTS: tuple[Entries, ...] = (
     {"model": "inverse distance"},
     {"model": "places"},
@@ -63,7 +63,7 @@ VARIANTS: tuple[Entries, ...] = (
     {"model": "places, country"},
     {"model": "altitude, own level"},
     {"scale": "raw"},
-    {"scale": "log"},
+    {"scale": "root"},
     {"model": "altitude, Matern-3/2"},
 )
 """The models of fine dust, in differences from the first."""
@@ -138,7 +138,7 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
     elif part == "winds":
         rows = 500 if short else 20_000
         models = [("mean", 0, 0), ("neighbours", 20, 0)]
-        models += [("harmonics", 3, 10)] if short else HARMONICS
+        models += [("harmonics, steady", 3, 10)] if short else HARMONICS
         for model, count, knots in models:
             yield {"model": model, "num_inducing": count, "knots": knots, "rows": rows}
     else:
@@ -147,7 +147,13 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
         yield sized("svgp", size, 30 if short else 500)
 
 
-HARMONICS = [("harmonics", 18, 30), ("harmonics", 18, 60), ("harmonics", 24, 30)]
+HARMONICS = [
+    ("harmonics", 12, 30),
+    ("harmonics", 18, 30),
+    ("harmonics", 18, 60),
+    ("harmonics, steady", 18, 30),
+    ("harmonics, steady", 24, 30),
+]
 """The largest degrees and the numbers of splines of time."""
 
 

@@ -64,6 +64,13 @@ def with_stations() -> tuple[Any, Any]:
     return term(stations(), time(), splines())
 
 
+def with_places_left_out() -> tuple[Any, Any]:
+    """A prior that is truncated in time alone: it is exact at rows, and not at other places."""
+    (space, places), features = stations(), splines()
+    kernel = space * FiniteRank(time(), features)
+    return kernel, ProductInducingVariables([places, features])
+
+
 def with_waves() -> tuple[Any, Any]:
     return term(waves(), time(Matern12), splines(1), time_first=True)
 
@@ -97,7 +104,7 @@ def meters() -> tuple[Any, Any]:
     return FiniteRank(product, features), features
 
 
-CASES = [with_stations, with_waves, with_waves_p3, several, meters]
+CASES = [with_stations, with_places_left_out, with_waves, with_waves_p3, several, meters]
 
 
 @pytest.mark.parametrize("make", CASES)
@@ -144,3 +151,12 @@ def test_splines_of_another_column() -> None:
     dense = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.1)
     for found, expected in zip(model.predict_f(NEW), dense.predict_f(NEW), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+def test_no_pass_for_kernels_of_places() -> None:
+    """Sums at fixed places depend on no parameter, also if the kernel of space is not truncated."""
+    model = StructuredSGPR((X, Y), *with_places_left_out(), noise_variance=0.1)
+    assert not model.feature_parameters
+    assert "diagonal" in model.statistics.sums and not model.statistics.sums["diagonal"].size
+    _, variance = model.predict_f(np.array([[5.0, 5.0, 3.0, 0.0]]))
+    np.testing.assert_allclose(variance, 1.3, rtol=0.02)  # the prior's, far from all places

@@ -183,7 +183,7 @@ class CollapsedModel(RowsModel):
             sums["targets"],
             weights,
             self._prior_variance(sums),
-            features.incomplete,
+            features.charged,
             self._noise_variance(),
             sums["num_rows"],
             log_weights=sums.get("log_weights", 0.0),

@@ -74,6 +74,14 @@ class SpaceTime(ChainFeatures, FeatureStructure):
 
         return self.by_kind(X, of_kind)[:, 0]
 
+    def explained_at_rows(self) -> BoolArray | None:
+        """Whether each feature belongs to a term that explains all of its prior variance at rows,
+        ``[M]``; None if no term does. Rows are at the fixed places, if a term has such places."""
+        explained = np.zeros(self.size, bool)
+        for term in self.terms:
+            explained[term.numbers.ravel()] = term.explains_rows()
+        return explained if np.any(explained) else None
+
     @property
     def entries(self) -> int:
         return _COPIES * self.chain.entries

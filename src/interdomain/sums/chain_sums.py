@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array
+from .._arguments import Array, BoolArray
 from ..linalg import StructuredOperator
 from .chain_posterior import ChainPosterior
 from .chain_q import ChainCollapsed, ChainQ, mapped
@@ -57,6 +57,9 @@ class ChainSums(Sums):
         weights = more[0][:, 0] if more else tf.ones(tf.shape(X)[:1], tf.float64)
         gram, products = self.structure.sums_of(X, weights, targets)
         return {"gram": gram, "products": products, **sums}
+
+    def explained_at_rows(self) -> BoolArray | None:
+        return self.structure.explained_at_rows()
 
     def check_spacing(self) -> None:
         self.structure.warn_of_spacing(self.features.incomplete)

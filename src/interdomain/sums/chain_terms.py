@@ -23,6 +23,7 @@ from .._arguments import IntArray, check_size, refusal
 from ..core.acting import acted_features
 from ..core.combined import num_inducing
 from ..core.family import Block
+from ..core.finite_rank import is_complete
 from ..core.functionals import ByDegree, LinearFunctional, Places, Value
 from ..core.pairs import Kuu_operator, as_family, structure_of
 from ..core.product_rule import check_categories, columns_seen, product_rule
@@ -201,6 +202,12 @@ class ChainTerm:
         """The inverse of the prior precision of time within the band, ``[N, p + 1]``."""
         kuu: Any = Kuu_operator(*self.time)
         return _lower(kuu.widened(reach).inverse())
+
+    def explains_rows(self) -> bool:
+        """Whether the products explain all prior variance at rows of the sums, because each factor
+        does."""
+        exact = [is_complete(*pair) or _is_cardinal(*pair) for pair in self.space]
+        return is_complete(*self.time) and all(exact)
 
     def log_determinant(self) -> tf.Tensor:
         """The log determinant of the prior precision of the weights of whitened features."""

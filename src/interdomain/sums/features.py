@@ -54,7 +54,9 @@ class Features:
     :ivar num_stacked: The number of features and columns of the mean function, ``M + H``.
     :ivar num_terms: The number T of terms of the diagonal; it may be zero.
     :ivar incomplete: Whether a feature belongs to a block that leaves out a part of its kernel,
-        ``[M]``; the terms of the diagonal belong to these blocks.
+        ``[M]``.
+    :ivar charged: Whether a feature belongs to a block that leaves out a part of its kernel at rows
+        of the sums, ``[M]``; the terms of the diagonal belong to these blocks.
     """
 
     def __init__(
@@ -70,14 +72,23 @@ class Features:
         self.num_columns, self.num_outputs = num_columns, num_outputs
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
-        self._terms, self.incomplete = terms_of_incomplete(inducing_variable, kernel)
+        blocks = terms_by_block(inducing_variable, kernel)
+        self._terms = self._all_terms = [term for terms, _ in blocks for term in terms]
+        self.incomplete = self.charged = np.concatenate([mask for _, mask in blocks])
         self._parts = self._modules()
         self._identities = _identities(self._parts.values())
         self.num_inducing = int(inducing_variable.num_inducing)
-        self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
         with tf.init_scope():  # arrays, also while a graph is traced
             self.sums = self._make_sums()
+        explained = self.sums.explained_at_rows()
+        if explained is not None:
+            self.charged = self.incomplete & ~explained
+            ends = np.cumsum([len(mask) for _, mask in blocks])[:-1]
+            pairs = zip(blocks, np.split(explained, ends), strict=True)
+            kept = [terms for (terms, _), part in pairs if not (len(part) and np.all(part))]
+            self._terms = [term for terms in kept for term in terms]
+        self.num_terms = len(self._terms)
         self.parameters = self._named(self.sums.variables())
 
     def _modules(self) -> dict[str, tf.Module]:
@@ -168,6 +179,12 @@ class Features:
         terms = [row(X) for row, _ in self._terms]
         return tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
 
+    def unexplained_prior(self, X: tf.Tensor) -> tf.Tensor:
+        """The prior variance of all blocks that leave out a part of their kernel, at any rows,
+        ``[n]``."""
+        values = [factor() * row(X) for row, factor in self._all_terms]
+        return tf.add_n(values) if values else tf.zeros([tf.shape(X)[0]], X.dtype)
+
     def diagonal_factors(self) -> tf.Tensor:
         """The factors of the diagonal's terms, ``[T]``."""
         factors = [factor() for _, factor in self._terms]
@@ -233,18 +250,18 @@ def _identities(parts: Iterable[Any]) -> list[int]:
     return [id(module) for part in parts for module in (part, *part.parameters)]
 
 
-def terms_of_incomplete(
+def terms_by_block(
     inducing_variable: InducingVariables | None, kernel: Kernel
-) -> tuple[list[DiagonalTerm], BoolArray]:
-    """The terms of a kernel's diagonal that enter the bound, and whether each feature belongs to a
-    block with such a term, ``[M]``.
+) -> list[tuple[list[DiagonalTerm], BoolArray]]:
+    """The terms of the diagonal of each summand that enter the bound, and whether each feature of
+    its block belongs to a summand with such terms, ``[M_i]``.
 
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
     the two traces are equal, so that neither is needed.
     """
-    terms, masks = list[DiagonalTerm](), []
+    found = []
     for block, part in summed_pairs(inducing_variable, kernel):
         complete = is_complete(block, part)
-        terms += [] if complete else diagonal_terms(part)
-        masks.append(np.full(0 if block is None else int(block.num_inducing), not complete))
-    return terms, np.concatenate(masks)
+        size = 0 if block is None else int(block.num_inducing)
+        found.append(([] if complete else diagonal_terms(part), np.full(size, not complete)))
+    return found

@@ -161,6 +161,11 @@ class Sums(abc.ABC):
         features, *_ = self.features.row_features(X)
         return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
 
+    def explained_at_rows(self) -> BoolArray | None:
+        """Whether each feature belongs to a block that explains all of its prior variance at the
+        rows that the sums accept, ``[M]``; None, the default, if no block does."""
+        return None
+
     def variables(self) -> tuple[tf.Variable, ...]:
         """The variables that the sums depend on, captured by their graph."""
         return tuple(self.traced.get_concrete_function().graph.variables)

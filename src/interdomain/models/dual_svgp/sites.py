@@ -50,7 +50,7 @@ class Prior:
         self._sums, self._weight_prior = features.sums, features.sums.prior()
         self.weights = tf.cast(features.mean.weights(), tf.float64)
         self._factors = tf.cast(features.diagonal_factors(), tf.float64)
-        self._incomplete: BoolArray = features.incomplete
+        self._charged: BoolArray = features.charged
 
     def latents(self, sites: Sites, *, gram_gradient: bool = False) -> list[Collapsed]:
         """The collapsed posterior of each latent GP, which has q and the terms of log Z.
@@ -74,7 +74,7 @@ class Prior:
 
         :param beside: Further columns, which are appended to the shifts, ``[M, H]``.
         """
-        size, latents = len(self._incomplete), slice(number, number + 1)
+        size, latents = len(self._charged), slice(number, number + 1)
         products, _ = self._mean_function_sums(sites, number)
         columns = sites.shifts[:size, latents] - tf.matmul(products, self.weights[:, latents])
         if beside is not None:
@@ -98,12 +98,12 @@ class Prior:
 
         :param gram_gradient: As for :meth:`latents`.
         """
-        total, size = tf.zeros([], tf.float64), len(self._incomplete)
+        total, size = tf.zeros([], tf.float64), len(self._charged)
         unit = tf.ones([], tf.float64)
         for number, collapsed in enumerate(self.latents(sites, gram_gradient=gram_gradient)):
             log_determinant, fit = collapsed.terms(unit)
             prior_variance = tf.reduce_sum(self._factors * sites.variances[:, number])
-            unexplained = prior_variance - collapsed.explained_variance(self._incomplete)
+            unexplained = prior_variance - collapsed.explained_variance(self._charged)
             weights = self.weights[:, number]
             weighted = tf.linalg.matvec(self._mean_function_sums(sites, number)[1], weights)
             linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - weighted / 2))
@@ -117,7 +117,7 @@ class Prior:
         With the products P of features and columns and the products C of columns, they are ``lambda
         H - C w - P^T (Kuu + G)^{-1} (r - P w)`` and ``C - P^T (Kuu + G)^{-1} P``.
         """
-        size = len(self._incomplete)
+        size = len(self._charged)
         products, gram = self._mean_function_sums(sites, number)
         solved = self._latent(sites, number, beside=products).mean_of_weights(
             tf.ones([], tf.float64)

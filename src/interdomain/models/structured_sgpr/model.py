@@ -209,7 +209,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
         if self.charge == "trace":
             return 1.0
-        left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
+        left = self._prior_variance(sums) - collapsed.explained_variance(features.charged)
         ratio = float(left / self._noise_variance() / sums["num_rows"])
         return 1 / (1 + max(ratio, 0.0))
 
