@@ -53,6 +53,8 @@ SHORT_SIZES = ((10, 100, 10, 2.0),)
 GROWTH = (1_000, 2_000, 4_000, 8_000)
 OTHERS = {"svgp": 1_000, "waves": 1_000, "neighbours": 20, "neighbours, cycle": 20}
 """Points, waves or neighbours of other models."""
+LARGE = {"svgp": 1_000, "waves": 1_000}
+"""The other models of the larger size."""
 FIRST = {"model": "altitude", "scale": "log", "groups": 1}
 VARIANTS: tuple[Entries, ...] = (
     {"model": "inverse distance"},
@@ -128,7 +130,7 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
     elif part == "hours":
         for size in SHORT_SIZES if short else SIZES:
             yield sized("space_time", size)
-            for name, count in OTHERS.items():
+            for name, count in OTHERS.items() if short or size == SIZES[0] else LARGE.items():
                 yield sized(name, size, min(count, 30) if short else count)
             yield from (sized(name, size) for name in NAIVE)
     elif part == "pm10":
