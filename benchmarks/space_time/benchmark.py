@@ -61,12 +61,9 @@ VARIANTS: tuple[Entries, ...] = (
     {"model": "places"},
     {},
     {"groups": 7},
-    {"model": "altitude, country"},
     {"model": "places, country"},
-    {"model": "altitude, own level"},
     {"scale": "raw"},
     {"scale": "root"},
-    {"model": "altitude, Matern-3/2"},
 )
 """The models of fine dust, in differences from the first."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import gpflow
 import numpy as np
-from gpflow.kernels import Matern12, Matern32
+from gpflow.kernels import Matern12
 from scipy.special import roots_hermitenorm
 
 import interdomain as idm
@@ -22,21 +22,14 @@ NODES, WEIGHTS = roots_hermitenorm(20)
 """Gauss-Hermite quadrature of a standard normal variable."""
 
 
-def prior(model: str, places: Array, station: Any, days: int) -> Pair:
-    """The sum of the model's terms, on daily knots: places times time; for "own level" also a
-    constant level of each station, and for "country" a function of time alone."""
+def prior(model: str, places: Array, days: int) -> Pair:
+    """The sum of the model's terms, on daily knots: places, with the altitude or without, times
+    time; for "country" also a function of time alone."""
     splines = SplineFeatures(0.0, days - 1.0, days, 1)
     time = Matern12(lengthscales=4.0, active_dims=[3])
-    if model.startswith("places"):
-        columns, space = [0, 1], Matern12(lengthscales=4.0, active_dims=[0, 1])
-    else:
-        matern = Matern32 if model.endswith("Matern-3/2") else Matern12
-        columns = [0, 1, 2]
-        space = matern(lengthscales=[4.0, 4.0, 4.0], active_dims=columns)
+    columns = [0, 1] if model.startswith("places") else [0, 1, 2]
+    space = Matern12(lengthscales=[4.0] * len(columns), active_dims=columns)
     terms = [times((space, FixedPlaces(places[:, columns], columns)), (time, splines))]
-    if model.endswith("own level"):
-        levels = idm.tables.GroupIntercepts.from_data(station.astype(float), active_dims=[4])
-        terms.append((levels, idm.tables.GroupFeatures(levels)))
     if model.endswith("country"):
         country = Matern12(variance=0.3, lengthscales=2.0, active_dims=[3])
         terms.append((FiniteRank(country, splines), splines))
@@ -66,12 +59,12 @@ def pm10(
         return {"all_rows": len(dust)} | errors(dust[tested], guess[tested])
     shown = {"raw": dust, "root": np.sqrt(dust), "log": np.log(dust + 2.0)}[scale]
     level, unit = shown.mean(), shown.std()
-    X, Y = np.c_[places[station], day, station], ((shown - level) / unit)[:, None]
+    X, Y = np.c_[places[station], day], ((shown - level) / unit)[:, None]
     clock, found = Clock(), dict[str, Any]()
     moments = np.empty([2, len(X)])
     for group in range(groups):
         kept = station % groups != group if groups > 1 else station >= 0
-        pair = prior(model, places, station, days)
+        pair = prior(model, places, days)
         trained, found = fitted((X[kept], Y[kept]), pair, noise_variance=0.1)
         total = trained.accumulate((X, Y))
         for one in range(group, folds, groups):

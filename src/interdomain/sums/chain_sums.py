@@ -19,8 +19,12 @@ from .protocol import Latents, Sums, Tensors
 if TYPE_CHECKING:
     from .chain import SpaceTime
 
-_ROWS = 2**20
-"""The least number of rows of a joined batch: rows that repeat places are summed by place first."""
+_ROWS = 2**16, 2**20
+"""The limits of the least number of rows of a joined batch: rows that repeat places are summed by
+place first."""
+
+_BORDER = 2**24
+"""The count of numbers of dense features of these rows."""
 
 _ROWS_OF_A_PREDICTION = 64, 2**14
 """The least and the largest number of rows that are predicted at a time."""
@@ -36,13 +40,12 @@ class ChainSums(Sums):
     :ivar structure: The features.
     """
 
-    rows_at_once = _ROWS
-
     def __init__(self, features: Any, structure: SpaceTime) -> None:
         super().__init__(features)
         self.structure = structure
         structure.check_size()
         chain = structure.chain
+        self.rows_at_once = int(np.clip(_BORDER // (1 + chain.others), *_ROWS))
         numbers = chain.width * (chain.reach + 1) * (1 + chain.others * features.num_outputs)
         self.rows_of_a_prediction = int(np.clip(_ENTRIES // numbers, *_ROWS_OF_A_PREDICTION))
 
