@@ -9,14 +9,12 @@ from gpflow.kernels import Matern12
 
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
-from benchmarks.space_time.rows import Clock, errors, fitted, plus, predicted, times
+from benchmarks.space_time.rows import Clock, errors, fitted, predicted, times
 from interdomain.inducing_variables import SphericalHarmonics, SplineFeatures
 
 HOUR = 3600.0
 PASS_SECONDS = 3372.8
 """The time of half an orbit of Jason-3."""
-STEADY = 8
-"""The largest degree of the harmonics of a steady wind."""
 HALF_DAY = 60.0, 72.0
 """The hours of the gap of half a day."""
 
@@ -36,8 +34,8 @@ def winds(
 ) -> dict[str, Any]:
     """The errors of wind speeds in metres a second.
 
-    :param model: "harmonics" for harmonics of the globe times splines of time, "harmonics, steady"
-        with harmonics without time added, "neighbours", or "mean" for the mean of all rows.
+    :param model: "harmonics" for harmonics of the globe times splines of time, "neighbours", or
+        "mean" for the mean of all rows.
     :param num_inducing: the largest degree of the harmonics, or the number of neighbours.
     :param knots: the number of splines of time.
     :param rows: the largest number of rows that are used.
@@ -73,12 +71,8 @@ def winds(
         harmonics = SphericalHarmonics.for_kernel(globe, 2, max_degree=num_inducing)
         splines = SplineFeatures(X[:, 2].min() - 0.1, X[:, 2].max() + 0.1, knots, 1)
         time = Matern12(lengthscales=24.0, active_dims=[2])
-        terms = [times((globe, harmonics), (time, splines))]
-        if model == "harmonics, steady":
-            steady = idm.kernels.GlobeMatern32(variance=0.3, active_dims=[0, 1])
-            few = SphericalHarmonics.for_kernel(steady, 2, max_degree=min(num_inducing, STEADY))
-            terms.append((idm.kernels.FiniteRank(steady, few), few))
-        trained, found = fitted((X[train], Y[train]), plus(terms), noise_variance=0.3)
+        pair = times((globe, harmonics), (time, splines))
+        trained, found = fitted((X[train], Y[train]), pair, noise_variance=0.3)
     clock = Clock()
     for name, one in tests.items():
         mean, variance = predicted(trained, X[one])
