@@ -126,8 +126,9 @@ def runs_of(part: str, short: bool) -> Iterator[Entries]:
     elif part == "hours":
         for size in SHORT_SIZES if short else SIZES:
             yield sized("space_time", size)
-            for name, count in OTHERS.items() if short or size == SIZES[0] else LARGE.items():
-                yield sized(name, size, min(count, 30) if short else count)
+            others = OTHERS if size == SIZES[0] else {"waves": 30} if short else LARGE
+            for name, count in others.items():
+                yield sized(name, size, count)
             yield from (sized(name, size) for name in NAIVE)
     elif part == "pm10":
         days, folds = (10, 2) if short else (365, 69)
