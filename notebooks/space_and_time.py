@@ -69,9 +69,8 @@ time = gpflow.kernels.Matern32(lengthscales=12.0, active_dims=[2])
 base = gpflow.kernels.Matern52(lengthscales=6.0)
 daily = idm.kernels.Periodized.cycle(base, 24.0, active_dims=[2])
 slow = gpflow.kernels.Matern32(lengthscales=150.0, active_dims=[2])
-for part in (time, base):  # one variance for each product
-    gpflow.set_trainable(part.variance, False)
-gpflow.set_trainable(slow.lengthscales, False)  # the cycle changes little in the data
+# There is one variance for each product, and the cycle changes little in the data.
+gpflow.set_trainable([time.variance, base.variance, slow.lengthscales], False)
 
 weather = ProductInducingVariables([FixedPlaces.from_data(X, [0, 1]), splines])
 cycle = ProductInducingVariables([BoxFourierFeatures.for_kernel(daily, 5), splines])

@@ -126,8 +126,8 @@ class Chain(NamedTuple):
 class ChainFactor(Factor):
     """The factor L of ``P = L L^T``.
 
-    P has ``scale`` times the blocks ``W G W^T`` for a matrix W, plus the band on the diagonals of
-    all blocks; and the border and the corner.
+    The blocks of P are ``scale`` times ``W G W^T`` for a matrix W, plus the band on their
+    diagonals. The border and the corner are used as they are.
 
     :param chain: The sizes.
     :param band: The diagonals that are added to the blocks, ``[N, p + 1, g, m]``.

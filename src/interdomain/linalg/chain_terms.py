@@ -46,7 +46,7 @@ def chain_terms(
     :param columns: ``[N g m + E, K]``.
     :param noise_variance: s, ``[]``.
     :param matrix: A matrix W ``[m, m]``: the blocks of G are ``W B W^T`` for the given blocks B.
-        None for the identity.
+        None for the identity. Border and columns are not multiplied by W.
     :param gram_gradient: Whether the terms have derivatives with respect to the blocks. They always
         have derivatives with respect to all other tensors.
     :param refuse: Whether a finite P without a factor is an error; if False, both terms are NaN.
@@ -125,11 +125,14 @@ def _terms(
     has_matrix: bool,
     with_blocks: bool,
 ) -> list[Array]:
-    """The status of P, the two terms, ``P^{-1} columns / s``, and derivatives of the log
-    determinant by P: the band, with the band of the products of the solution; the corner; the
-    border; the derivatives of both terms by W, ``[2, m, m]``; if ``with_blocks``, those by B.
-    Entries that P has twice are doubled. The status is 0.0 if P is finite and has no factor, else
-    1.0."""
+    """The values and derivatives of :func:`chain_terms`. Entries that P has twice are doubled.
+
+    :return: The status of P: 0.0 if P is finite and has no factor, else 1.0. The two terms. The
+        solution ``x = P^{-1} columns / s``. The bands of ``P^{-1}`` and of ``x x^T``. The corner
+        and the border of ``P^{-1}``. The derivatives by ``matrix`` of the log determinant, and
+        minus those of the fit, ``[2, m, m]``. If ``with_blocks``, s times the derivative of the log
+        determinant by ``blocks``.
+    """
     whitening = matrix if has_matrix else None
     with np.errstate(all="ignore"):
         inverse_noise = float(1 / noise)

@@ -24,9 +24,6 @@ from .splines import Splines
 _COPIES = 6
 """Numbers in memory for each number of the precision: sums, factor, inverse and gradients."""
 
-_MANY = 10_000
-"""A number of inputs that has all columns of the kernels, if the number is unknown."""
-
 
 class SpaceTime(ChainFeatures, FeatureStructure):
     """Products of splines of time and features of space, and dense features of other blocks.
@@ -75,8 +72,8 @@ class SpaceTime(ChainFeatures, FeatureStructure):
         return self.by_kind(X, of_kind)[:, 0]
 
     def explained_at_rows(self) -> BoolArray | None:
-        """Whether each feature belongs to a term that explains all of its prior variance at rows,
-        ``[M]``; None if no term does. Rows are at the fixed places, if a term has such places."""
+        """Whether each feature's term explains its whole prior variance at the rows of the sums,
+        ``[M]``; None if no term does. With fixed places, all rows of the sums are at the places."""
         explained = np.zeros(self.size, bool)
         for term in self.terms:
             explained[term.numbers.ravel()] = term.explains_rows()

@@ -18,7 +18,7 @@ from ..linalg.chain_terms import NOT_FACTORISED, chain_terms
 from ..linalg.stencil_factors import NotFactorised
 from .dense import check_dense, optimal_q, root_of, whiten
 from .protocol import Latents, Tensors
-from .sparse_q import SparseQ
+from .sparse_q import SparseQ, SparseWeights
 
 
 class ChainCollapsed(NamedTuple):
@@ -174,7 +174,7 @@ def mapped(chain: Chain, matrix: tf.Tensor | None, columns: tf.Tensor) -> tf.Ten
     return tf.concat([tf.reshape(products, [chain.num_weights, columns.shape[1]]), others], axis=0)
 
 
-class ChainWeights:
+class ChainWeights(SparseWeights):
     """The posterior of the weights of all latent GPs, as arrays, in the order of the structure.
 
     :param structure: The :class:`.SpaceTime` features.
@@ -196,7 +196,8 @@ class ChainWeights:
         self._chain: Chain = structure.chain
         self._incomplete, self._prior = incomplete, prior
         band, corner, *_ = prior
-        self._factors, means = [], []
+        self.factors: list[ChainFactor] = []
+        means = []
         for (blocks, border, own, matrix), columns, noise in latents:
             scale = float(1 / noise)
             parts = band, corner + own * scale, blocks, border * scale, scale
@@ -205,7 +206,7 @@ class ChainWeights:
                 factor = ChainFactor(self._chain, *parts, whitening)
             except NotFactorised:
                 raise tf.errors.InvalidArgumentError(None, None, NOT_FACTORISED) from None
-            self._factors.append(factor)
+            self.factors.append(factor)
             means.append(factor.solve(factor.solve(columns * scale), adjoint=True))
         self.means = np.concatenate(means, axis=1)
 
@@ -215,7 +216,7 @@ class ChainWeights:
         chain, (_, corner, *inverses) = self._chain, self._prior
         of_nodes, of_others = np.split(self._incomplete, [chain.num_weights])
         blocks, borders, corners = [], [], []
-        for factor in self._factors:
+        for factor in self.factors:
             inverse = factor.inverse_blocks()
             border, own = factor.inverse_border()
             if inverses:
@@ -236,7 +237,7 @@ class ChainWeights:
 
     def covariances(self, features: Array) -> Array:
         """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M, n]``, ``[L, n, n]``."""
-        halves = [factor.solve(features) for factor in self._factors]
+        halves = [factor.solve(features) for factor in self.factors]
         covariances: Array = np.stack([half.T @ half for half in halves])
         if np.any(self._incomplete):
             half = self._prior_factor.solve(features * self._incomplete[:, None])
@@ -248,29 +249,19 @@ class ChainWeights:
         chain, (band, corner, *_) = self._chain, self._prior
         prior_log, total = self._prior_factor.log_determinant(), 0.0
         traces = []
-        for factor in self._factors:
+        for factor in self.factors:
             inverse = _doubled(factor.inverse_band())
             own = factor.inverse_border()[1]
             traces.append(np.sum(inverse * band) + np.sum(own * corner))
-        logs = [factor.log_determinant() for factor in self._factors]
-        copies = self.means.shape[1] // len(self._factors)
+        logs = [factor.log_determinant() for factor in self.factors]
+        copies = self.means.shape[1] // len(self.factors)
         for number, mean in enumerate(self.means.T):
             nodes, others = np.split(mean[:, None], [chain.num_weights])
             squares = np.sum(_doubled(chain.band_of_products(nodes)) * band)
             squares += np.sum((others @ others.T) * corner)
-            latent = number // copies if copies else number
+            latent = number // copies  # outputs may share a factor
             total += traces[latent] + squares + 2 * (logs[latent] - prior_log) - len(mean)
         return float(total / 2)
-
-    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, ``[S, M, L]``, by one solve each."""
-        size, count = self.means.shape
-        noise = rng.standard_normal([count, size, num_samples])
-        factors = self._factors * (count // len(self._factors))
-        pairs = zip(factors, noise, strict=True)
-        drawn: Array = np.stack([factor.solve(part, adjoint=True) for factor, part in pairs])
-        drawn += self.means.T[..., None]
-        return drawn.transpose(2, 1, 0)
 
 
 class ChainQ(SparseQ):

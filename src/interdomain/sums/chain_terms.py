@@ -1,10 +1,13 @@
 """The features of a chain: for each term of a sum, splines of time times features of the rest.
 
-A term is a product of kernels: a Matern kernel of one column, which is called time, and kernels of
-other columns, called space. Its features are the products of all splines of time with all features
-psi of space. The prior precision of the weights is ``K_t (x) K_s``, with the Kuu of both. Features
-of space whose ``K_s`` is not diagonal are whitened: ``R^{-1} psi`` has the precision I, where ``K_s
-= R R^T``.
+A term is a product of kernels. One factor, a Matern kernel of one column, is called time. All other
+factors are called space, even if they use that column. The features of a term are the products of
+all splines of time with all features psi of space. The prior precision of the weights is ``K_t (x)
+K_s``, with the Kuu of both. Features of space whose ``K_s`` is not diagonal are whitened: ``R^{-1}
+psi`` has the precision I, where ``K_s = R R^T``.
+
+Sums use the features Kuf of space, and ``Kuu^{-1} Kuf`` for fixed places, which depend on no
+parameter. This is called the basis of the sums.
 """
 
 from __future__ import annotations

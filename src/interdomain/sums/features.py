@@ -179,9 +179,9 @@ class Features:
         terms = [row(X) for row, _ in self._terms]
         return tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
 
-    def unexplained_prior(self, X: tf.Tensor) -> tf.Tensor:
-        """The prior variance of all blocks that leave out a part of their kernel, at any rows,
-        ``[n]``."""
+    def prior_of_incomplete(self, X: tf.Tensor) -> tf.Tensor:
+        """The whole prior variance of the incomplete blocks, ``[n]``, at rows that need not be at
+        fixed places."""
         values = [factor() * row(X) for row, factor in self._all_terms]
         return tf.add_n(values) if values else tf.zeros([tf.shape(X)[0]], X.dtype)
 
@@ -253,8 +253,9 @@ def _identities(parts: Iterable[Any]) -> list[int]:
 def terms_by_block(
     inducing_variable: InducingVariables | None, kernel: Kernel
 ) -> list[tuple[list[DiagonalTerm], BoolArray]]:
-    """The terms of the diagonal of each summand that enter the bound, and whether each feature of
-    its block belongs to a summand with such terms, ``[M_i]``.
+    """The terms of the diagonal of each summand whose features do not represent it exactly, and
+    whether each feature of its block belongs to such a summand, ``[M_i]``. The bound may need fewer
+    terms: see :meth:`.Sums.explained_at_rows`.
 
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
     the two traces are equal, so that neither is needed.

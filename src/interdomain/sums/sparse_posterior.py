@@ -89,7 +89,7 @@ class SparsePosterior(WeightsPosterior):
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
         """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
-        return tf.cast(self._features.unexplained_prior(X), tf.float64)
+        return tf.cast(self._features.prior_of_incomplete(X), tf.float64)
 
     def _covariances(self, q: Any, X: tf.Tensor) -> tf.Tensor:
         """The covariances of few rows, ``[L, n, n]``; without gradients."""

@@ -20,6 +20,27 @@ from ..linalg.precision import checked
 from .protocol import Latents, Q
 
 
+class SparseWeights:
+    """The posterior of the weights of all latent GPs, as arrays.
+
+    :ivar factors: The factor of the precision P, for all outputs or for each.
+    :ivar means: The mean of the weights, ``[M, P]``.
+    """
+
+    factors: Any
+    means: Array
+
+    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
+        """Draw weights, ``[S, M, P]``, by one solve each."""
+        size, count = self.means.shape
+        noise = rng.standard_normal([count, size, num_samples])
+        factors = self.factors * (count // len(self.factors))
+        pairs = zip(factors, noise, strict=True)
+        drawn: Array = np.stack([factor.solve(part, adjoint=True) for factor, part in pairs])
+        drawn += self.means.T[..., None]
+        return drawn.transpose(2, 1, 0)
+
+
 class SparseQ(Q):
     """The posterior of many weights of all latent GPs, from tensors, also symbolic tensors.
 

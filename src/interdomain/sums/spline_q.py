@@ -17,7 +17,7 @@ from ..linalg.arrow import NOT_FACTORISED, Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
 from .dense import check_dense, optimal_q, root_of, whiten
 from .protocol import Latents, Tensors
-from .sparse_q import SparseQ
+from .sparse_q import SparseQ, SparseWeights
 
 
 class SplineCollapsed(NamedTuple):
@@ -108,7 +108,7 @@ class SplineCollapsed(NamedTuple):
         return tf.ensure_shape(gram, [count, count]), columns
 
 
-class WeightsQ:
+class WeightsQ(SparseWeights):
     """The posterior of the weights of all latent GPs, splines first, as arrays.
 
     :param features: The features.
@@ -175,16 +175,6 @@ class WeightsQ:
             total += np.sum((inverse.corner + others @ others.T) * prior.corner)
             total += 2 * (factor.log_determinant() - prior_log) - len(mean)
         return float(total / 2)
-
-    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, ``[S, M + B, P]``, by one solve each."""
-        size, count = self.means.shape
-        noise = rng.standard_normal([count, size, num_samples])
-        factors = self.factors * (count // len(self.factors))
-        pairs = zip(factors, noise, strict=True)
-        drawn: Array = np.stack([factor.solve(part, adjoint=True) for factor, part in pairs])
-        drawn += self.means.T[..., None]
-        return drawn.transpose(2, 1, 0)
 
 
 class SplineQ(SparseQ):

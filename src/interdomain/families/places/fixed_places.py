@@ -127,6 +127,7 @@ class FixedPlaces(InterDomainInducingVariables):
         return tf.cast(same, X.dtype)
 
     def is_subset_of(self, others: FixedPlaces) -> bool:
-        """Whether ``others`` have all of these places, in the same order."""
+        """Whether both have the same places and columns, in the same order. False for other
+        subsets, which also stands for unknown."""
         same = np.array_equal(self.columns, others.columns)
         return same and np.array_equal(self.places, others.places)
