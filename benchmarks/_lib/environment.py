@@ -11,7 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = "interdomain gpflow tensorflow tensorflow-probability numpy scipy gpytorch torch".split()
+PACKAGES = (
+    "interdomain gpflow tensorflow tensorflow-probability numpy scipy finufft scikit-learn "
+    "gpytorch torch gpboost"
+).split()
 
 
 @functools.cache

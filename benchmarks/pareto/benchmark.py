@@ -1,4 +1,4 @@
-"""Test log density and RMSE against seconds: GPflow's SVGP, boosted trees, an exact GP and ours.
+"""Test log density and RMSE against seconds: GPflow's SVGP, other libraries, trees and ours.
 
 Nine data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
 flights (200,000 synthetic rows, as in `airline_scale`: the delay), terrain (the mountain range that
@@ -17,6 +17,8 @@ gpboost_20    GPBoost's Vecchia approximation (if installed), 20 neighbours, a M
 exact         GPflow's GPR on 2,000 rows.
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows.
+boosting_t    trees for the mean and for the scale of a Student-t density.
+equispaced waves  an equispaced Fourier GP by FFTs and conjugate gradients, on maps.
 main effects  `fit_additive` of 100 features of single columns.
 recommend     the choice of `recommend` after 60 seconds.
 All others are candidates of `recommend` for the data, of M = 500 (waves 1,000). Names with _200 or

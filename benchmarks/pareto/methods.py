@@ -20,6 +20,7 @@ from benchmarks._lib.runner import Entries
 from benchmarks._lib.standard_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks._lib.table_models import boosting
 from benchmarks.pareto.gpytorch_side import trained
+from benchmarks.pareto.rivals import equispaced_fourier, trees_with_student_t
 from interdomain.estimators.candidates import STEPS, candidates_for
 from interdomain.estimators.prepared import checked_likelihood, prepare
 
@@ -207,6 +208,12 @@ METHODS = {
     GPBOOST: Method(by_gpboost, FEW_ROWS, ours=False),
     "exact": Method(exact, NUMBERS, ours=False),
     "boosting": Method(boosted_trees, NUMBERS, ours=False),
+    "boosting_t": Method(
+        lambda task: trees_with_student_t(task.train, task.held_out), NUMBERS, ours=False
+    ),
+    "equispaced waves": Method(
+        lambda task: equispaced_fourier(task.train, task.held_out), MAPS_OF_NUMBERS, ours=False
+    ),
     "recommend": Method(recommended, ANYTHING, ours=False),
 }
 """Methods in the order in which they run."""

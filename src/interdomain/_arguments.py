@@ -138,7 +138,8 @@ def numeric(
     all_real = array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
     if not (array.dtype.kind in kinds or all_real):
         what = "numbers" if "c" in kinds else "real numbers"
-        raise _error(name, f"{rule} of {what}", value, TIMES if _has_dates(array) else remedy)
+        needed = "a real number" if rule == "a number" else f"{what}{rule and f': {rule}'}"
+        raise _error(name, needed, value, TIMES if _has_dates(array) else remedy)
     return array
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import gpflow
 
 from ._arguments import integer, number, warn
+from ._progress import bars
 from .training.data_checks import Data
 from .training.gradient_steps import Optimizer
 from .training.results import Callback, FitResult, as_callbacks
@@ -172,7 +173,8 @@ def fit(
         ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. The fit
         of a VecchiaSGPR cannot be resumed, so it accepts no folder; save the fitted model with
         ``tf.train.Checkpoint(model=model).write(path)``.
-    :param progress: show a progress bar with the running ELBO on the standard error stream.
+    :param progress: show a progress bar with the running ELBO on the standard error stream. False
+        hides the bars of passes over the rows, too.
     :param options: rarely changed settings, by name:
 
         ``every``: the number of steps between two calls of the callbacks, and two checkpoints; 100
@@ -248,7 +250,8 @@ def fit(
                 f"num_inducing: the data choose the features of a StructuredSGPR, DualSVGP or "
                 f"VecchiaSGPR, found a {type(model).__name__}; leave num_inducing out."
             )
-    result = trainer.fit(plan, left)
+    with bars(shown=progress):  # of the model's passes, too
+        result = trainer.fit(plan, left)
     if result.message == HAD_ENDED:
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "

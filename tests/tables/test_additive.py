@@ -176,7 +176,7 @@ def test_bad_input() -> None:
         (X, {}, r"data must be a pair \(X, Y\), found a ndarray; pass X and Y in a tuple"),
         ((X, Y[:, 0]), {}, r"Y must be a matrix \[N, P\] with the 400 rows of X, found shape"),
         ((X, Y[:9]), {}, r"Y must be a matrix \[N, P\] with the 400 rows of X, found shape"),
-        ((X, Y.astype(str)), {}, "Y must be a matrix .* of real numbers"),
+        ((X, Y.astype(str)), {}, "Y must be real numbers: a matrix"),
         ((X, Y), {"names": [1, 2, 3, 4, 5]}, "names must be text, found 1; pass str"),
         ((X, Y), {"subset_size": 0}, "subset_size must be an integer of 2 or more"),
         ((X, Y), {"seed": "first"}, "seed must be an integer of 0 or more"),

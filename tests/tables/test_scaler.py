@@ -87,7 +87,7 @@ def test_what_is_refused() -> None:
     missing = np.array([NotAvailable(), *[1.0] * 11], dtype=object)
     gaps = np.array([None, *SITE[1:]], dtype=object)
     for X, message in [
-        (Frame(day=days), "column 'day' must be a column of real numbers.*pass times as numbers"),
+        (Frame(day=days), "column 'day' must be real numbers: a column.*pass times as numbers"),
         (Frame(age=missing), "column 'age' must not have missing"),
         (Frame(site=gaps), "column 'site' must not have missing"),
         (Frame(site=Category([None, 1])), "column 'site' must not have missing"),

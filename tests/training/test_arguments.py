@@ -79,7 +79,7 @@ def test_rows_that_are_no_data():
         (mask, "must be without masked entries, found 2; fill them in, or leave out the rows"),
         (X * (1 + 1j), "must be .*real numbers"),
         (1e160 * X, "must be at most .* squares of distances are finite in float64"),
-        (np.full([6, 2], None), "of real numbers"),
+        (np.full([6, 2], None), "real numbers: "),
         (np.full([6, 2], np.datetime64("2020-01-01")), "real numbers"),
         (scipy.sparse.csr_matrix(X), "real numbers"),
     ]

@@ -1,5 +1,7 @@
 """The effects of a fit on a model, against GPflow's own loops."""
 
+import re
+
 import gpflow
 import keras
 import numpy as np
@@ -7,9 +9,9 @@ import pytest
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from interdomain import fit
+from interdomain import _progress, fit
 from interdomain.kernels import SphericalMatern52
-from interdomain.models import DualSVGP, StructuredSGPR
+from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from interdomain.training import FitResult
 from interdomain.training.batches import Minibatches
 from interdomain.training.data_checks import batches_of
@@ -172,8 +174,23 @@ def test_progress_bar(data, make_line, capsys):
     # An average over recent steps: past the first estimates, and not the last one alone.
     assert result.elbos.min() < result.elbo < result.elbos.max()
     assert result.elbo != result.elbos[-1]
+    model = regression(np.sin(np.arange(9.0))[:, None])
+    fit(model)
+    assert re.search(r"fit: \d+ steps, at most 50 \[.*elbo=", capsys.readouterr().err)
+
+
+def test_fits_without_progress_bars(make_line, data, monkeypatch):
+    """Bars of passes are hidden, too, although the models would show them."""
+    shown = []
+    bar = _progress.tqdm
+    monkeypatch.setattr(
+        _progress, "tqdm", lambda **how: shown.append(not how["disable"]) or bar(**how)
+    )
     fit(make_line(), data, batch_size=8, steps=1, progress=False)
-    assert capsys.readouterr().err == ""
+    X = np.linspace(-1, 1, 30)[:, None]
+    fit(StructuredSGPR((X, X), *with_harmonics(SphericalMatern52(), 2, 1)), progress=False)
+    fit(VecchiaSGPR((X, X), local_kernel=gpflow.kernels.Matern32()), steps=1, progress=False)
+    assert shown and not any(shown)
 
 
 def regression(targets, inducing_variable=None):

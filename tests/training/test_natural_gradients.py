@@ -129,7 +129,7 @@ def test_functions_and_schedules_are_given_the_steps_before():
 def test_wrong_sizes(data, make_bayesian_line):
     for given, message in [
         (0.0, r"must be in \(0, 1\], found 0\.0 at step 0; pass"),
-        ("large", "must be a number of real numbers, found 'large'"),
+        ("large", "must be a real number, found 'large'"),
     ]:
         with pytest.raises(ValueError, match=message):
             sizes(given, True)

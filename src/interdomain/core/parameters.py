@@ -27,7 +27,7 @@ def positive_parameter(
     """
     given = value
     if not isinstance(value, (gpflow.Parameter, tf.Variable)):
-        given = real_array(name, value, "made", remedy)
+        given = real_array(name, value, "", remedy)
         if not np.all(np.isfinite(given)) or np.any(given <= 0):
             raise refusal(name, "be finite and positive", f"{value!r}", "pass positive numbers")
     parameter = gpflow.Parameter(given, transform=positive())

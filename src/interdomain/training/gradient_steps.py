@@ -40,6 +40,8 @@ class GradientSteps:
     :raises ValueError: if the optimizer or the model does not support such steps.
     """
 
+    converges = False
+
     def __init__(
         self, model: Any, batches: Batches, replicas: Replicas, optimizer: Optimizer
     ) -> None:

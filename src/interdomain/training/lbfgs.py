@@ -38,7 +38,7 @@ class LBFGS:
         a share of the loss, which has no meaning for a loss that is known up to a constant.
     """
 
-    exact = True
+    exact = converges = True
 
     def __init__(
         self, model: Any, batch: Batch, options: Mapping[str, Any], *, from_zero: bool = False

@@ -22,6 +22,9 @@ from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
 
 HAD_ENDED = "the checkpoint is of a fit that had ended"  # the message if nothing was trained
 
+_UNTIL_CONVERGED = "{desc}: {n_fmt} steps, at most {total_fmt} [{elapsed}, {rate_fmt}{postfix}]"
+"""The bar of a method that ends when it has converged: the remaining time is not known."""
+
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
 
@@ -50,6 +53,7 @@ class Run:
     """The steps ``step + 1, ..., plan.steps`` of a fit.
 
     :param method: the method of :func:`train`. The last good values of its variables are stored.
+        Its ``converges`` says whether it may end before the last step.
     :ivar step: the last step that is done.
     :ivar kept_step: the step that led to the stored values.
     """
@@ -65,7 +69,8 @@ class Run:
         self._average, self._called_at = 0.0, -1
         self.keep(self.step)
         shown = plan.progress and replicas.is_chief
-        self._bar = progress_bar("fit", "step", plan.steps, shown=shown, initial=self.step)
+        how = {"initial": self.step, "bar_format": _UNTIL_CONVERGED if method.converges else None}
+        self._bar = progress_bar("fit", "step", plan.steps, shown=shown, **how)
 
     def close(self) -> None:
         """Close the progress bar, which stays visible."""

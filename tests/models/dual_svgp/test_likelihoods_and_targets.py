@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow import likelihoods as of
-from scipy import stats
+from scipy import integrate, stats
 
 import interdomain as idm
 from interdomain.training.data_checks import batches_of, check_columns
@@ -243,3 +243,33 @@ def test_a_function_for_each_column() -> None:
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
         bound = in_batches(case._replace(latents=latents))((X, Y))
         assert bound == pytest.approx(value, rel=case.rtol)
+
+
+@pytest.mark.parametrize("base", ["exp", "softplus"])
+def test_quantiles_under_noise_with_its_own_latent_gp(base: str) -> None:
+    transform = gpflow.utilities.positive(base=base)
+    likelihood = of.HeteroskedasticTFPConditional(scale_transform=transform)
+    model = gpflow.models.SVGP(kernel(), likelihood, points(), num_latent_gps=2)
+    model.q_mu.assign(RNG.normal(size=model.q_mu.shape))
+    levels = np.array([0.001, 0.05, 0.5, 0.7, 0.95])
+    new = np.array([[0.1], [5.0]])
+    found = idm.predict_quantiles(model, new, levels, progress=False)
+    assert found.shape == (2, 1, 5)
+    for row, (mean, variance) in enumerate(
+        zip(*map(np.asarray, model.predict_f(new)), strict=True)
+    ):
+
+        def density(g: float, quantile: Any, mean: Any = mean, variance: Any = variance) -> Any:
+            scale = float(transform(np.float64(g)))
+            spread = np.sqrt(variance[0] + scale**2)
+            weight = stats.norm.pdf(g, mean[1], np.sqrt(variance[1]))
+            return weight * stats.norm.cdf(quantile, mean[0], spread)
+
+        ends = mean[1] + 9 * np.sqrt(variance[1]) * np.array([-1, 1])
+        for level, quantile in zip(levels, found[row, 0], strict=True):
+            total = integrate.quad(density, *ends, args=(quantile,), epsabs=1e-13, limit=200)[0]
+            np.testing.assert_allclose(total, level, rtol=1e-8)
+    student = of.HeteroskedasticTFPConditional(lambda m, s: tfp.distributions.StudentT(4.0, m, s))
+    model = gpflow.models.SVGP(kernel(), student, points(), num_latent_gps=2)
+    with pytest.raises(ValueError, match="of normal distributions"):
+        idm.predict_quantiles(model, new, levels)

@@ -26,7 +26,7 @@ def test_wrong_weights() -> None:
         (W[:-1], rf"{shape} \(89,\); pass the weight of each row"),
         (np.ones([N, 2]), rf"{shape} \(90, 2\)"),
         (2.0, rf"{shape} \(\)"),
-        (["many"] * N, "one number a row of real numbers"),
+        (["many"] * N, "real numbers: one number a row"),
         (W + 1j, "real numbers, found entries of type complex128"),
     ]
     for weights, message in wrong:

@@ -63,7 +63,7 @@ class Passes:
     :ivar seconds: The time of all passes, in seconds.
     """
 
-    exact = True
+    exact = converges = True
     best: _Point
     _run: Run
     _state = ("_share", "_halved", "_settled", "_near", "_exact")

@@ -48,7 +48,7 @@ class Turns:
     :ivar best: The highest log evidence so far.
     """
 
-    exact = True
+    exact = converges = True
 
     def __init__(
         self,
