@@ -33,7 +33,8 @@ class Areas(LinearFunctional):
     def __init__(self, points: Any, weights: Any = None, regions: Any = None) -> None:
         values = finite_array("points", points, (2,), "a matrix [Q, D]")
         count = len(values)
-        numbers = finite_array("regions", np.zeros(count) if regions is None else regions, (1,), "")
+        given = np.zeros(count) if regions is None else regions
+        numbers = finite_array("regions", given, (1,), "a vector [Q]")
         counts = np.bincount(np.maximum(numbers, 0).astype(np.int64), minlength=1)
         remedy = "pass an integer from 0 for each point, with a point for each region"
         if len(numbers) != count or np.any(numbers != np.floor(numbers)) or np.any(numbers < 0):

@@ -16,7 +16,7 @@ from .diagonals import DiagonalTerm, explained_variances
 from .dictionaries import Dictionary
 from .family import Block, InterDomainInducingVariables, is_subset
 from .pairs import as_family, base_kernel
-from .parameters import single_output
+from .parameters import check_no_noise, single_output
 
 
 class FiniteRank(WholeRows):
@@ -52,14 +52,15 @@ class FiniteRank(WholeRows):
         parameters, and its ``active_dims`` select the columns.
     :param inducing_variable: An inducing variable with which the kernel has covariances.
     :raises ValueError: If ``kernel`` is not a kernel of one output or ``inducing_variable`` is not
-        an inducing variable; if they are a sum and its blocks of features; or if they have no
-        covariances. The message names the kernels with which the features have covariances.
+        an inducing variable; if a part of the kernel is GPflow's ``White``; if they are a sum and
+        its blocks of features; or if they have no covariances. The message names the kernels with which the features have covariances.
     """
 
     def __init__(
         self, kernel: Kernel, inducing_variable: InducingVariables, *, name: str | None = None
     ) -> None:
         kernel = single_output("kernel", kernel)
+        check_no_noise("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
         if hasattr(kernel, "acting_family"):
             remedy = "pass Functional(FiniteRank(kernel, inducing_variable), functionals)"
