@@ -101,6 +101,13 @@ class Areas(LinearFunctional):
             raise refusal(name, rule, short(numbers[wrong][0]), "correct the rows with Areas")
 
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
+        """The corners of the smallest box around the region of each row."""
+        regions = inputs[:, 0].astype(np.int64)
+        extremes = np.minimum, np.maximum
+        return [np.asarray(one.reduceat(self.points, self.ends[:-1])[regions]) for one in extremes]
+
+    def concerned(self, inputs: Array) -> Array:
         regions = np.unique(inputs[:, 0]).astype(np.int64)
         within = [np.arange(*self.ends[region : region + 2]) for region in regions]
-        return [self.points[np.concatenate(within)]] if within else [inputs]
+        points: Array = self.points[np.concatenate(within)] if within else self.points[:0]
+        return points
