@@ -53,7 +53,8 @@ class FiniteRank(WholeRows):
     :param inducing_variable: An inducing variable with which the kernel has covariances.
     :raises ValueError: If ``kernel`` is not a kernel of one output or ``inducing_variable`` is not
         an inducing variable; if a part of the kernel is GPflow's ``White``; if they are a sum and
-        its blocks of features; or if they have no covariances. The message names the kernels with which the features have covariances.
+        its blocks of features; or if they have no covariances. The message names the kernels with
+        which the features have covariances.
     """
 
     def __init__(
