@@ -13,7 +13,9 @@ from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 
 from interdomain.core.domains import boxes, outside_of_any
 from interdomain.core.pairs import Kuf_in_domain
+from interdomain.functionals import Areas
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
+from interdomain.kernels import Functional
 from tests.conformance.helpers import assert_close, compiled
 from tests.families.waves.interval_cases import LOWER, UPPER, features, kernel
 
@@ -69,6 +71,17 @@ def test_boxes_are_in_columns_of_x() -> None:
     nowhere = np.array([[np.nan, 0.0, 0.0]])
     assert not outside_of_any(boxes(iv, k, 3), nowhere).any()
     assert boxes(InducingPoints(POINTS), Matern32(), 3) == []
+
+
+def test_rows_of_regions() -> None:
+    """A row is outside if a point of its region is, whatever the number of points is."""
+    points = [[UPPER + 1, LOWER, UPPER], [LOWER, UPPER, LOWER]]
+    regions = Areas(np.ravel(points)[:, None], regions=[0, 0, 1, 2, 2, 2])
+    acted = Functional(Matern32(), [regions, 2 * regions])
+    (box,) = boxes(features(), acted, 2)
+    X = np.array([[1.0, 0], [0, 0], [2, 0], [0, 1], [1, 1], [2, 1]])
+    for rows in (X, X[:3], X[:2], X[1:2], X[:0]):
+        assert box.outside(rows).tolist() == (rows[:, 0] == 0).tolist()
 
 
 def test_rounding_leaves_no_row_outside() -> None:

@@ -16,6 +16,7 @@ from interdomain.covariances import Kuu_operator, Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
     BoxFourierFeatures,
+    FixedPlaces,
     SphericalHarmonics,
     SumInducingVariables,
     VariationalFourierFeatures,
@@ -227,11 +228,16 @@ def test_errors() -> None:
     )
     no_sum = "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures"
     one_output = "kernel must have one output, found SharedIndependent; .*wrap the result instead"
+    # With White in Kuu alone, K would lose its variance, and a part of the variance of Matern32.
+    points, noisy = InducingPoints(X), Matern32() + gpflow.kernels.White(0.5)
+    noise = "kernel must be the kernel of a function, found White noise; pass noise to the likeli"
     assert_refused(
         [
             (lambda: Kuf(others, base, X), own),
             (lambda: FiniteRank(total, units()[1]), no_sum),
             (lambda: FiniteRank(several, units()[1]), one_output),
+            (lambda: FiniteRank(noisy, points), noise),
+            (lambda: FiniteRank(noisy * Matern32(), FixedPlaces(X)), noise),
         ]
     )
 

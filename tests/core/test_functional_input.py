@@ -32,6 +32,11 @@ ROWS = np.array([[0.5, 0.1, 0], [0.4, 0.2, 1]])
         (lambda: Derivative(0, 3), "order must be 1 or 2, found 3"),
         (lambda: ByDegree([[1.0]]), "factors must be a vector"),
         (lambda: Functional(gpflow.kernels.Matern12(), Derivative(0)), "not differentiable, found"),
+        (
+            lambda: Functional(gpflow.kernels.RBF() + gpflow.kernels.White(), Value()),
+            "prior must be the kernel of a function, found White noise; .* add the White kernel to",
+        ),
+        (lambda: Areas([[0.0], [1.0]], regions=[[0, 1]]), r"regions must be a vector \[Q\], found"),
     ],
 )
 def test_constructors(make: Callable[[], Any], message: str) -> None:

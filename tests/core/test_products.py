@@ -15,13 +15,14 @@ from gpflow.kernels import RBF, Kernel, Matern32, SquaredExponential
 from interdomain.core.family import is_subset
 from interdomain.core.pairs import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
+from interdomain.functionals import Derivative, Mean
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
     VariationalFourierFeatures,
 )
-from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
+from interdomain.kernels import FiniteRank, Functional, Periodized, SphericalMatern52
 from tests.conformance.helpers import assert_close, assert_refused, compiled, value_and_gradients
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[9, 3])
@@ -169,6 +170,19 @@ def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) 
     space = kernel.kernels[0]
     expected = [space.weight_variances, space.bias_variance]
     assert {id(v) for v in found} == {id(p.unconstrained_variable) for p in expected}
+
+
+def test_functionals_inside_of_boxes_know_no_parameter_of_them() -> None:
+    """One pass over the rows of means serves all lengthscales."""
+    intervals = [VariationalFourierFeatures(0, 1, num_frequencies=count) for count in (3, 2)]
+    features = ProductInducingVariables(intervals)
+    kernel = Matern32(active_dims=[0]) * Matern32(active_dims=[1])
+    acted = Functional(FiniteRank(kernel, features), [Mean([0.1, 0.0]), Derivative(1)])
+    rows = np.array([[0.2, 0.7, 0.0], [0.4, 0.1, 1.0], [0.6, 0.3, 0.0]])
+    inside = Kuf_in_domain(features, acted, rows)
+    assert_close(inside, Kuf(features, acted, rows), rtol=1e-10)
+    graph = compiled(lambda X: Kuf_in_domain(features, acted, X), [None, 3])
+    assert not graph.get_concrete_function().graph.variables
 
 
 def test_which_are_subsets() -> None:

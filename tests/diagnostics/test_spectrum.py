@@ -17,6 +17,7 @@ from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonic
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
+    FiniteRank,
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
@@ -169,7 +170,11 @@ def test_errors() -> None:
         [
             (lambda: spectrum(tf.nn.relu, "relu", 2, 3), "kernel must be a ZonalKernel, found"),
             (lambda: spectrum(ard, "relu", 2, 3), "that of the kernel's sphere, found 2; pass 3"),
-            (lambda: report(RBF()), "SphericalHarmonics.*SquaredExponential"),
+            (lambda: report(RBF()), "kernel must be a ZonalKernel, found .*SquaredExponential"),
+            (
+                lambda: report(FiniteRank(KERNEL, HARMONICS)),
+                "a ZonalKernel, found .*Finite",
+            ),
             (lambda: report(three_columns), r"found zero for \[3\]"),
             (lambda: report(column_names=["a", "b"]), names),
         ]

@@ -156,6 +156,11 @@ def inducing_points() -> tuple[Kernel, InducingVariables]:
     return RBF(1.3, [0.8, 1.2]), InducingPoints(PLACES)
 
 
+def finite_rank() -> tuple[Kernel, InducingVariables]:
+    kernel, iv = softplus_units()
+    return FiniteRank(kernel, iv), iv
+
+
 def rows(count: int, seed: int, columns: int = 2) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, columns))
 
@@ -184,6 +189,7 @@ def checked_terms(model: gpflow.models.SVGP, X: np.ndarray) -> VarianceTerms:
     [
         (inducing_points, 2, False, False),
         (softplus_units, 4, True, False),
+        (finite_rank, 4, False, True),
         (arc_cosine, 3, True, True),
         (harmonic_rotation, 2, False, True),
         (sum_with_points, 2, True, False),

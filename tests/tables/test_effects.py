@@ -262,6 +262,22 @@ def test_one_effect_by_its_name_its_columns_or_their_numbers(report: Effects) ->
         np.testing.assert_allclose(report.of(effect, X[:, 1])[0], means[:, 1], rtol=1e-12)
 
 
+def test_names_of_levels_that_are_not_counted_from_zero() -> None:
+    site = CategoricalColumn([20.0, 10.0], label="site", level_names=["north", "south"])
+    kernel = Additive([NumericColumn([0.0, 1.0], label="a"), site])
+    named = np.array([[0.1, "north"], [0.4, "south"], [0.9, "north"], [0.7, "south"]], object)
+    rows = kernel.encode(named)
+    assert rows[:, 1].tolist() == [20, 10, 20, 10]
+    with pytest.warns(UserWarning, match="site: .*'west'"):
+        assert kernel.encode(np.array([[0.1, "west"]], object))[0, 1] not in site.levels
+    features = AdditiveFeatures.for_kernel(kernel, 20)
+    prior = FiniteRank(kernel, features)
+    model = StructuredSGPR((rows, rows[:, 1:]), prior, features, noise_variance=0.1)
+    found = effects(model, rows)
+    by_name, by_number = found.of("site", ["south", "north"]), found.of("site", [10.0, 20.0])
+    np.testing.assert_array_equal(by_name, by_number)
+
+
 def test_draws_have_a_seed_and_a_report_can_be_kept(model: StructuredSGPR) -> None:
     first, second = (effects(model, MEASURE, num_draws=7, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.shares, second.shares)
@@ -287,6 +303,7 @@ def test_errors(model: StructuredSGPR, report: Effects) -> None:
         (lambda: effects(model, X, num_draws=0), "num_draws must be an integer of 1 or more"),
         (lambda: effects(model, X, seed=-1), "seed must be an integer of 0 or more"),
         (lambda: effects(model, X, output=2), "output must be from 0 to 1, found 2; pass the"),
+        (lambda: report.plot(0), "num must be an integer of 1 or more"),
         (lambda: report.of((0, 1, 2), X), r"found \(0, 1, 2\); pass one of a"),
         (lambda: report.of("a x b", X), r"each of 'a x b', found shape \(60, 3\)"),
     ]:

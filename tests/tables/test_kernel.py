@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -196,6 +197,12 @@ class Frame:
 
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
         return np.array([[0.0, 1.0], [0.5, 2.0], [1.0, 1.0], [2.0, 2.0]])
+
+
+def test_levels_that_float32_does_not_tell_apart() -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        with pytest.raises(ValueError, match="different in float32, found 1 among 2"):
+            CategoricalColumn([2.0**24, 2.0**24 + 1])
 
 
 def test_names_of_a_data_frame() -> None:

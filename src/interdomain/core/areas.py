@@ -33,7 +33,8 @@ class Areas(LinearFunctional):
     def __init__(self, points: Any, weights: Any = None, regions: Any = None) -> None:
         values = finite_array("points", points, (2,), "a matrix [Q, D]")
         count = len(values)
-        numbers = finite_array("regions", np.zeros(count) if regions is None else regions, (1,), "")
+        given = np.zeros(count) if regions is None else regions
+        numbers = finite_array("regions", given, (1,), "a vector [Q]")
         counts = np.bincount(np.maximum(numbers, 0).astype(np.int64), minlength=1)
         remedy = "pass an integer from 0 for each point, with a point for each region"
         if len(numbers) != count or np.any(numbers != np.floor(numbers)) or np.any(numbers < 0):
@@ -100,6 +101,13 @@ class Areas(LinearFunctional):
             raise refusal(name, rule, short(numbers[wrong][0]), "correct the rows with Areas")
 
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
+        """The corners of the smallest box around the region of each row."""
+        regions = inputs[:, 0].astype(np.int64)
+        extremes = np.minimum, np.maximum
+        return [np.asarray(one.reduceat(self.points, self.ends[:-1])[regions]) for one in extremes]
+
+    def concerned(self, inputs: Array) -> Array:
         regions = np.unique(inputs[:, 0]).astype(np.int64)
         within = [np.arange(*self.ends[region : region + 2]) for region in regions]
-        return [self.points[np.concatenate(within)]] if within else [inputs]
+        points: Array = self.points[np.concatenate(within)] if within else self.points[:0]
+        return points

@@ -16,6 +16,7 @@ from gpflow.inducing_variables import InducingVariables
 from .._arguments import instance, items
 from .columns import with_columns
 from .family import Block, InterDomainInducingVariables
+from .functionals import LinearFunctional, Places
 from .pairs import Kuf_in_domain, boxed_parts, num_columns_of_any
 
 
@@ -39,6 +40,25 @@ class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
         """The combination of the pairs' covariances at rows inside their domains."""
         X = with_columns(X, self.num_columns(kernel))
         return self._combined([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
+
+    def acted_Kuf(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        return self._acted(kernel, functional, places, in_domain=False)
+
+    def acted_Kuf_in_domain(
+        self, kernel: Any, functional: LinearFunctional, places: Places
+    ) -> tf.Tensor | None:
+        return self._acted(kernel, functional, places, in_domain=True)
+
+    @abc.abstractmethod
+    def _acted(
+        self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
+    ) -> tf.Tensor | None:
+        """The functional of the combined features, ``[M, n]``; None if it has no closed form.
+
+        :param in_domain: Whether the functional needs each pair's features in their domain only.
+        """
 
     def num_columns(self, kernel: Any) -> int | None:
         """The number of columns of X of the first pair that has one; None if no pair has one."""

@@ -52,7 +52,7 @@ class Box(NamedTuple):
 
     def places(self, X: Array) -> list[tuple[Any, Array]]:
         """The places that must be inside, in columns of the box, each with the rows that need
-        them."""
+        them, one place for a row."""
         if self.rows is None:
             return [(slice(None), X[:, self.columns])]
         needed = self.rows.needed(X, centres=self.continues)
@@ -62,8 +62,7 @@ class Box(NamedTuple):
         """Whether each row is outside, ``[N]``; NaN and rounding errors do not count."""
         outside = np.zeros(len(X), np.bool_)
         for rows, places in self.places(X):
-            is_beyond = np.any(self.beyond(places), axis=1)
-            outside[rows] |= is_beyond if len(is_beyond) == len(outside[rows]) else is_beyond.any()
+            outside[rows] |= np.any(self.beyond(places), axis=1)
         return outside
 
     def beyond(self, seen: Array) -> BoolArray:

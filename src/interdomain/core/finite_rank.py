@@ -15,8 +15,9 @@ from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm, explained_variances
 from .dictionaries import Dictionary
 from .family import Block, InterDomainInducingVariables, is_subset
+from .functional_rows import rows_of
 from .pairs import as_family, base_kernel
-from .parameters import single_output
+from .parameters import check_no_noise, single_output
 
 
 class FiniteRank(WholeRows):
@@ -52,16 +53,18 @@ class FiniteRank(WholeRows):
         parameters, and its ``active_dims`` select the columns.
     :param inducing_variable: An inducing variable with which the kernel has covariances.
     :raises ValueError: If ``kernel`` is not a kernel of one output or ``inducing_variable`` is not
-        an inducing variable; if they are a sum and its blocks of features; or if they have no
-        covariances. The message names the kernels with which the features have covariances.
+        an inducing variable; if a part of the kernel is GPflow's ``White``; if they are a sum and
+        its blocks of features; or if they have no covariances. The message names the kernels with
+        which the features have covariances.
     """
 
     def __init__(
         self, kernel: Kernel, inducing_variable: InducingVariables, *, name: str | None = None
     ) -> None:
         kernel = single_output("kernel", kernel)
+        check_no_noise("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
-        if hasattr(kernel, "acting_family"):
+        if rows_of(kernel) is not None:
             remedy = "pass Functional(FiniteRank(kernel, inducing_variable), functionals)"
             raise refusal("kernel", "be the kernel of f", type(kernel).__name__, remedy)
         is_sum = isinstance(kernel, (Sum, DecomposedKernel))
@@ -172,7 +175,7 @@ def base_of(kernel: Kernel) -> Kernel:
 def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
     """Whether the inducing variable has all features of a finite-rank kernel; for a sum, whether
     each block has all features of its summand. Then ``Kff = Kfu Kuu^{-1} Kuf``."""
-    if hasattr(kernel, "acting_family"):  # functionals of a prior
+    if rows_of(kernel) is not None:  # functionals of a prior
         return is_complete(inducing_variable, kernel.prior)
     if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
         blocks = inducing_variable.inducing_variables

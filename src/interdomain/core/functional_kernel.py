@@ -35,7 +35,7 @@ from .pairs import (
     settings_of,
     structure_of,
 )
-from .parameters import single_output
+from .parameters import check_no_noise, single_output
 from .radial import check_slopes
 from .structures import FeatureStructure
 
@@ -71,10 +71,11 @@ class Functional(WholeRows):
     :param functionals: A functional of :mod:`interdomain.functionals`, or a list.
     :param active_dims: The columns of X that hold inputs, widths and numbers, in this order; all by
         default.
-    :raises ValueError: If the prior is not a kernel of one output, or a functional is not one of
-        :mod:`interdomain.functionals`; or for a slope that does not exist under the prior. Calls
-        raise it if the number of a row is that of no functional (in a graph, the error is an
-        InvalidArgumentError), and for functionals that the prior does not support.
+    :raises ValueError: If the prior is not a kernel of one output, or a part of it is GPflow's
+        ``White``; if a functional is not one of :mod:`interdomain.functionals`; or for a slope that
+        does not exist under the prior. Calls raise it if the number of a row is that of no
+        functional (in a graph, the error is an InvalidArgumentError), and for functionals that the
+        prior does not support.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Functional(WholeRows):
         if isinstance(prior, Functional):
             remedy = "pass the kernel of f"
             raise refusal("prior", "be the kernel of values of f", "a Functional", remedy)
+        check_no_noise("prior", prior)
         self.rows = FunctionalRows(functionals)
         check_slopes(prior, self.rows.functionals)
         super().__init__(name=name)

@@ -155,7 +155,7 @@ class FunctionalRows:
             part.validate(name, *self.arrays(X[rows]))
 
     def needed(self, X: Array, *, centres: bool = False) -> list[tuple[IntArray, Array]]:
-        """The places ``[m, D]`` that must be in the domains of features, each with the rows that
+        """The places ``[m, D]`` that must be in the domains of features, each with the m rows that
         need them.
 
         :param centres: Whether f continues outside, so that only the rows must be inside.
@@ -170,8 +170,8 @@ class FunctionalRows:
 
     def places(self, X: Array) -> Array:
         """Inputs of the prior that the rows concern, ``[m, D]``, such as the points of regions."""
-        none, _ = self.arrays(X[:0])
-        return np.concatenate([none, *(part for _, part in self.needed(X, centres=True))])
+        kinds = zip(self.functionals, self.kinds(X), strict=True)
+        return np.concatenate([part.concerned(self.arrays(X[rows])[0]) for part, rows in kinds])
 
     def settings(self) -> dict[str, Any]:
         """The settings by name, for descriptions of features."""

@@ -89,12 +89,16 @@ class LinearFunctional(abc.ABC):
         """
 
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
-        """The places ``[m, D]`` that must be in the domain of the features.
+        """Places ``[n, D]``, one for each row, that must be in the domain of the features.
 
         :param centres: Whether f continues outside. Then only the centres of averages must be
             inside.
         """
         return [inputs]
+
+    def concerned(self, inputs: Array) -> Array:
+        """The inputs of the prior that the rows concern, ``[m, D]``, such as points of regions."""
+        return inputs
 
     def settings(self) -> dict[str, Any]:
         """The settings by name, for descriptions of features."""
@@ -164,6 +168,9 @@ class WeightedSum(LinearFunctional):
     def needed(self, inputs: Array, columns: Array, *, centres: bool = False) -> list[Array]:
         parts = (part.needed(inputs, columns, centres=centres) for _, part in self._terms)
         return [places for part in parts for places in part]
+
+    def concerned(self, inputs: Array) -> Array:
+        return np.concatenate([part.concerned(inputs) for _, part in self._terms])
 
     def settings(self) -> dict[str, Any]:
         return {"terms": [{"factor": weight, **part.settings()} for weight, part in self._terms]}

@@ -1,4 +1,4 @@
-"""Checked parameters, checks of single-output kernels, and temporary freezing of parameters."""
+"""Checked parameters, checks of kernels, and temporary freezing of parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, White
 from gpflow.utilities import positive
 
 from .._arguments import instance, real_array, refusal
@@ -50,6 +50,14 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
         remedy = remedy or "use a kernel of one output, and wrap the result instead"
         raise refusal(name, "have one output", type(single).__name__, remedy)
     return single
+
+
+def check_no_noise(name: str, kernel: Kernel) -> None:
+    """Check that no part of a kernel is ``White``; a ValueError otherwise. White noise is not a
+    function: features do not explain it, and its covariance with f at other rows is zero."""
+    if any(isinstance(part, White) for part in (kernel, *kernel.submodules)):
+        remedy = "pass noise to the likelihood, or add the White kernel to the result"
+        raise refusal(name, "be the kernel of a function", "White noise", remedy)
 
 
 @contextmanager

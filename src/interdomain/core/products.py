@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Product
 
-from .._arguments import (
-    IntArray,
-    check_num_inducing,
-    different_rows,
-    instance,
-    integer,
-    short,
-)
+from .._arguments import IntArray, check_num_inducing, different_rows, instance, integer, short
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
 from .acting import acted_features
@@ -216,8 +209,8 @@ class ProductInducingVariables(CombinedInducingVariables):
         pairs = zip(features, self.members.T, strict=True)
         return reduce(operator.mul, [tf.gather(factor, places) for factor, places in pairs])
 
-    def acted_Kuf(
-        self, kernel: Product, functional: LinearFunctional, places: Places
+    def _acted(
+        self, kernel: Product, functional: LinearFunctional, places: Places, *, in_domain: bool
     ) -> tf.Tensor | None:
         """The functional by the product rule; None for averages of columns that factors share.
         A function of the degree acts on the only factor that has degrees."""
@@ -228,11 +221,9 @@ class ProductInducingVariables(CombinedInducingVariables):
         terms = product_rule(functional, seen)
         if not terms:
             return None
+        act = partial(acted_features, places=places, in_domain=in_domain)
         values = [
-            weight
-            * self._combined(
-                [acted_features(*p, f, places) for p, f in zip(pairs, parts, strict=True)]
-            )
+            weight * self._combined([act(*p, f) for p, f in zip(pairs, parts, strict=True)])
             for weight, parts in terms
         ]
         return tf.add_n(values)

@@ -80,19 +80,10 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.concat(features, axis=0)
 
-    def acted_Kuf(self, kernel: Any, functional: LinearFunctional, places: Places) -> tf.Tensor:
-        """The functional of each block's features."""
-        return self._acted(kernel, functional, places, in_domain=False)
-
-    def acted_Kuf_in_domain(
-        self, kernel: Any, functional: LinearFunctional, places: Places
-    ) -> tf.Tensor:
-        return self._acted(kernel, functional, places, in_domain=True)
-
     def _acted(
         self, kernel: Any, functional: LinearFunctional, places: Places, *, in_domain: bool
     ) -> tf.Tensor:
-        """The combination of the functionals of the pairs' features, ``[M, n]``."""
+        """The functional of each block's features."""
         act = partial(acted_features, functional=functional, places=places, in_domain=in_domain)
         return self._combined([act(*pair) for pair in self.pairs(kernel)])
 

@@ -23,7 +23,7 @@ from .._arguments import (
 )
 from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
-from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.kernel import ZonalKernel, check_zonal
 from ..families.sphere.mathematics.dimensions import raises_of
 from ..plotting.axes import new_axes
 
@@ -151,6 +151,7 @@ def harmonic_shares(
     :raises ValueError: If the kernel is not zonal or lacks a degree of the harmonics; if X or the
         mean is not finite or does not fit; or if there is not one name for each column.
     """
+    check_zonal(kernel)
     rows = filled_matrix("X", X, "a matrix [N, D]")
     explained, prior = np.zeros(harmonics.num_inducing), 0.0
     for start in range(0, len(rows), ROWS_OF_A_BATCH):

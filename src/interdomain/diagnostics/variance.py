@@ -170,6 +170,7 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         kernel, or an :class:`interdomain.models.OrthogonalSVGP`.
     :raises ValueError: If the model has another class, or its latent GPs have several priors.
     """
+    prior, is_complete = model.kernel(X, full_cov=False)[:, None], False
     if isinstance(model, OrthogonalSVGP):
         (split,) = model.q.groups(model.kernel)
         base, orthogonal = split.parts()[0].terms_of_sets(X)
@@ -187,10 +188,11 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         q, whiten = [(model.q_mu, model.q_sqrt)], model.whiten
         parts = model.inducing_variable, model.kernel
         (group,) = block_groups(*parts, q, whiten=whiten, joint=True)
-        base = group.parts()[0].terms(X)
+        (part,) = group.parts()
+        base, is_complete = part.terms(X), part.is_complete
         orthogonal_terms = [tf.zeros([1, 1], X.dtype)] * 2
-    prior = model.kernel(X, full_cov=False)[:, None]
-    terms = [prior, base.explained[:, None], _uncertain(base), *orthogonal_terms]
+    explained = prior if is_complete else base.explained[:, None]
+    terms = [prior, explained, _uncertain(base), *orthogonal_terms]
     shape = [tf.shape(X)[0], model.num_latent_gps]
     return VarianceTerms(*(tf.broadcast_to(term, shape) for term in terms))
 

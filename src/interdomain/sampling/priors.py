@@ -170,11 +170,14 @@ class PointSums(PriorSample):
         return tf.concat([self._sums(points, shift_weights) for shift_weights in weights], axis=1)
 
 
+def _seen_columns(kernel: Kernel, draws: Draws) -> int | None:
+    """The number of columns that a kernel selects from those of X; None if it is unknown."""
+    return None if draws.num_columns is None else draws.count_columns(kernel)
+
+
 def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
     """Sums of a base function over the points of an input of a set kernel."""
-    number = kernel.point_dim
-    if number is None and draws.num_columns is not None:
-        number = draws.count_columns(kernel)
+    number = kernel.point_dim or _seen_columns(kernel, draws)
     base = prior_sample(kernel.point_kernel, replace(draws, num_columns=number))
     return PointSums(kernel, base, kernel.points, kernel.point_weights)
 
@@ -190,7 +193,8 @@ def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
     def orbit(X: tf.Tensor) -> tf.Tensor:
         return tf.transpose(transform.orbit(X), [1, 0, 2])
 
-    base = prior_sample(kernel.parent.transformed_kernel, draws)
+    number = _seen_columns(kernel, draws)
+    base = prior_sample(kernel.parent.transformed_kernel, replace(draws, num_columns=number))
     return PointSums(kernel, base, orbit, constant(kernel.weights))
 
 

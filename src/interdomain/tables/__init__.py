@@ -1,6 +1,7 @@
 """Additive models of tables: kernel, features, a fit in one call, and a report of effects.
 
-The package is imported on demand, and uses only public names of the library.
+The package is imported on demand. It takes features and models by their public names, and base
+classes and checks from ``core``, ``linalg`` and ``sums``.
 """
 
 from .columns import CategoricalColumn, NumericColumn

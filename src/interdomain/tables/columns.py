@@ -215,12 +215,12 @@ class CategoricalColumn(_Column):
         level_names: Sequence[Any] | None = None,
     ) -> None:
         given = finite_array("levels", levels, (1,), "a vector [L] of two or more")
-        self.levels = np.sort(given)
-        size, different = len(self.levels), len(np.unique(self.levels))
+        self.levels, dtype = np.sort(given), gpflow.default_float()
+        size, different = len(given), len(np.unique(given.astype(dtype)))
         if not 2 <= different == size <= _MAX_LEVELS:
             raise ValueError(
-                f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
-                f"{different} among {size}; pass each level once, as a number."
+                f"levels must be from 2 to {_MAX_LEVELS:,} numbers, different in "
+                f"{np.dtype(dtype).name}, found {different} among {size}; pass each level once."
             )
         super().__init__(label, self.levels)
         self.num_levels = size

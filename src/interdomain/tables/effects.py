@@ -12,6 +12,7 @@ from scipy.linalg import block_diag
 
 from .._arguments import Array, integer, number
 from ..inducing_variables import SumInducingVariables
+from ..kernels import FiniteRank
 from ..models import OrthogonalSVGP, StructuredSGPR
 from .effect_terms import (
     Weights,
@@ -165,8 +166,8 @@ def _sums_of_effects(
     """The number of the first feature, the features and their kernel; and the prior variance of
     the constant and of each effect, for each sum of effects in the model. (For a kernel of finite
     rank, it is the variance that the features of the kernel explain.)"""
-    finite = getattr(kernel, "inducing_variable", None)
-    while hasattr(kernel, "inducing_variable"):  # a FiniteRank
+    finite = kernel.inducing_variable if isinstance(kernel, FiniteRank) else None
+    while isinstance(kernel, FiniteRank):
         kernel = kernel.kernel
     if isinstance(inducing_variable, AdditiveFeatures) and isinstance(kernel, Additive):
         prior = kernel.effect_variances if finite is None else finite.explained_variances(kernel)

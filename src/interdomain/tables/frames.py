@@ -79,6 +79,10 @@ def numbers_of_table(X: TensorType, columns: Sequence[Column], names: Sequence[s
             f"{names[place]}: {found} are none of its {columns[place].num_levels} levels, and get "
             "the prior's mean and variance."
         )
+    for place, column in enumerate(columns):
+        if isinstance(column, CategoricalColumn) and column.level_names:
+            levels_and_unknown = np.append(column.levels, column.levels[-1] + 1)
+            numbers[:, place] = levels_and_unknown[numbers[:, place].astype(np.int64)]
     return numbers
 
 

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential, Stationary
 from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
 
 from .._arguments import Array, finite_array, instance, items, short
-from .._tracing import unconverted
-from ..core.columns import WholeRows
+from ..core.columns import kernel_method
+from ..core.diagonals import UniformVariance
 from ..linalg.periodic import wave_variances
 from .columns import Column
 from .frames import checked_effects, checked_names, columns_of_table, effect_name, numbers_of_table
@@ -27,7 +27,7 @@ Effect: TypeAlias = tuple[int, ...]
 _ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math.inf}
 
 
-class Additive(WholeRows):
+class Additive(UniformVariance):
     """A GP that is a sum of effects: a constant, main effects of single columns, interactions.
 
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
@@ -212,8 +212,7 @@ class Additive(WholeRows):
         one, for each of :attr:`lengthscales`. The sine has the same variance."""
         return wave_variances(_ORDERS[self.kernel_class], self.ratios, highest)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X, X2 = self.seen(X), None if X2 is None else self.seen(X2)
         known: dict[tuple[int | None, int], tf.Tensor] = {}
@@ -242,14 +241,9 @@ class Additive(WholeRows):
         ratio = None if place is None else self.ratios[place]
         return part.covariances(first, second, _ORDERS[self.kernel_class], ratio)
 
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.fill(tf.shape(self.seen(X))[:-1], tf.reduce_sum(self.effect_variances))
-
-    def diagonal_terms(self) -> list[Any]:
-        """The diagonal of K as a function of rows times a factor, which has all parameters."""
-        return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
+    def total_variance(self) -> tf.Tensor:
+        """The prior variance of f, the sum over the constant and all effects."""
+        return tf.reduce_sum(self.effect_variances)
 
     def seen(self, X: TensorType) -> tf.Tensor:
         """The columns of X that belong to the table.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, Array, finite_array, items, short
+from .._arguments import ROWS_OF_A_BATCH, Array, finite_array, integer, items, short
 from .._progress import aligned
 from ..plotting.axes import new_axes, new_figure
 from .columns import Column
@@ -136,9 +136,8 @@ class Effects:
             return values
         rows = given.astype(object).reshape(len(given), -1)
         for k, column in zip(columns, rows.T, strict=False):
-            numbers = {
-                name: number for number, name in enumerate(self.columns[k].level_names or ())
-            }
+            names = self.columns[k].level_names or ()
+            numbers = dict(zip(names, self.columns[k].grid(len(names)), strict=False))
             for place, value in enumerate(column.tolist()):
                 if isinstance(value, str) and value not in numbers:
                     raise ValueError(
@@ -170,6 +169,7 @@ class Effects:
         :param num: The largest number of effects of one or two columns to draw.
         :param label: A label for f with its units.
         """
+        num = integer("num", num, at_least=1)
         chosen = [effect for k in self.order if len(effect := self.effects[k]) <= 2][:num]
         columns = min(3, len(chosen))
         rows = -(-len(chosen) // columns)

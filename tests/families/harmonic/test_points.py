@@ -7,12 +7,13 @@ import scipy.linalg
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
+import interdomain as idm
 from interdomain.core.clustering import k_means
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import HarmonicInducingPoints
 from interdomain.kernels import Convolutional, HarmonicKernel
 from interdomain.transforms import CyclicTransform, Negation, Rotation
-from tests.conformance.helpers import assert_refused, assert_same_results
+from tests.conformance.helpers import assert_refused, assert_same_results, compiled
 from tests.conformance.kernel_cases import inputs
 
 GROUPS: dict[str, list[CyclicTransform]] = {
@@ -164,6 +165,21 @@ def test_from_data() -> None:
     shared = HarmonicInducingPoints.from_data(KERNEL, X, 6, shared=True)
     assert shared.shared and shared.num_components == 4
     assert shared.multiplicities == (1, 1, 1, 1)
+
+
+def test_columns_that_the_kernel_selects() -> None:
+    """Points have the selected columns; graphs and functions of the prior accept all columns."""
+    X, kernel = inputs(20, 3), HarmonicKernel(gpflow.kernels.Matern32(), Negation())
+    chosen = X[:, [2, 0]]
+    points = HarmonicInducingPoints.from_data(kernel, chosen, 3)
+    expected = Kuf(points, kernel, chosen)
+    kernel.active_dims = [2, 0]
+    same = HarmonicInducingPoints.from_data(kernel, X, 3)
+    np.testing.assert_array_equal(same.points(), points.points())
+    graph = compiled(lambda rows: Kuf(points, kernel, rows), [None, None])
+    np.testing.assert_allclose(graph(X), expected, rtol=1e-12)
+    assert points.num_columns(kernel) is None
+    assert idm.sample_functions(kernel, 2, input_dim=3)(X).shape == (2, 20, 1)
 
 
 def test_k_means_with_repeated_rows() -> None:

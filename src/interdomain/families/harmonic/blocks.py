@@ -34,11 +34,14 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
     def block_batches(self, kernel: Any) -> list[BlockBatch]:
         """The parts of the kernel, in batches with equal multiplicity."""
 
-    def columns_under(self, base: Kernel) -> int | None:
-        """The number of columns of X: as many as points have, or as a set kernel's inputs have."""
+    def columns_under(self, kernel: Kernel, base: Kernel) -> int | None:
+        """The number of columns of X: as many as points have, or as a set kernel's inputs have.
+
+        :param kernel: The harmonic kernel or its part, which selects columns.
+        """
         if isinstance(base, SetKernel):
             return num_columns(base, base.input_dim)
-        return int(self.points([0]).shape[-1])
+        return num_columns(kernel, int(self.points([0]).shape[-1]))
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
         """The covariances ``k_t(z, x)`` of each part's points, one part below the other."""

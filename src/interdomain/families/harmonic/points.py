@@ -10,7 +10,15 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, check_num_inducing, finite_array, instance, integer, refusal
+from ..._arguments import (
+    Array,
+    check_num_inducing,
+    filled_matrix,
+    finite_array,
+    instance,
+    integer,
+    refusal,
+)
 from ...core.clustering import k_means, where_it_lives
 from ...core.decomposed import DecomposedInducingVariables
 from ...core.family import BlockBatch
@@ -44,7 +52,7 @@ class ComponentInducingPoints(PointsOfComponents):
 
     def num_columns(self, kernel: HarmonicComponent | SetKernel) -> int | None:
         is_part = isinstance(kernel, HarmonicComponent)
-        return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
+        return self.columns_under(kernel, kernel.parent.base_kernel if is_part else kernel)
 
     def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
         """One batch with this component. The kernel is a part of a :class:`HarmonicKernel`, or a
@@ -167,7 +175,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         :raises ValueError: If X does not fit the kernel, or has too few rows (or patches).
         """
         _harmonic(kernel)
-        X = where_it_lives(kernel.base_kernel, X, seed)
+        X = where_it_lives(kernel.base_kernel, kernel.seen(filled_matrix("X", X, "[N, D]")), seed)
         if shared:
             Z = k_means(X, num_inducing, seed=seed)
         else:
@@ -203,7 +211,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         return tf.stack([self.Z_per_component[t] for t in components])
 
     def num_columns(self, kernel: HarmonicKernel) -> int | None:
-        return self.columns_under(kernel.base_kernel)
+        return self.columns_under(kernel, kernel.base_kernel)
 
     def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
         """The parts, in batches with equal multiplicity."""

@@ -110,7 +110,7 @@ class Convolutional(SetKernel):
 
         :raises ValueError: If X does not have one column for each entry of an image.
         """
-        return self.points(self.slice(tf.convert_to_tensor(X), None)[0])
+        return self.points(self.seen(X))
 
 
 class MultiChannelConvolutional(DecomposedKernel):
@@ -163,7 +163,7 @@ class MultiChannelConvolutional(DecomposedKernel):
 
         :raises ValueError: If X does not have one column for each entry of an image.
         """
-        X, _ = self.slice(tf.convert_to_tensor(X), None)
+        X = self.seen(X)
         return tf.concat([part.points(X) for part in self.kernels], axis=1)
 
 

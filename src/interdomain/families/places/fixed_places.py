@@ -12,7 +12,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import IntArray, as_integers, filled_matrix, refusal, short
 from ..._tracing import unconverted
-from ...core.family import InterDomainInducingVariables
+from ...core.family import InterDomainInducingVariables, with_jitter
 from ...core.functional_covariances import point_covariances
 from ...core.functionals import LinearFunctional, Places
 from ...core.product_rule import columns_seen
@@ -99,8 +99,7 @@ class FixedPlaces(InterDomainInducingVariables):
         return kernel(self.points(kernel, X.shape[-1]), X)
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> Full:
-        matrix = kernel(self.points(kernel))
-        return Full(tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + jitter))
+        return Full(with_jitter(kernel(self.points(kernel)), jitter))
 
     def acted_Kuf(
         self, kernel: Kernel, functional: LinearFunctional, places: Places

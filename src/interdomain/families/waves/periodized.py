@@ -221,7 +221,7 @@ class Periodized(UniformVariance):
         return base.variance * theta_mixture(lags / periods, squares, matern_order(base))
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The active columns of X; for a cycle, moved by whole periods to near the start."""
+        """The active columns of X; for a cycle, moved by whole periods into the first from zero."""
         remedy = "select them with the kernel's active_dims"
         rows = checked_columns(super().seen(X), self.num_columns, ", those of the box", remedy)
         if not self.is_cycle:
