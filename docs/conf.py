@@ -25,6 +25,7 @@ exclude_patterns = ["examples/*"]  # shown on the pages of the reference
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # `make notebooks` executes; the stored notebooks are shown
+nb_merge_streams = True  # the lines that a cell prints are one text
 nitpicky = True
 # Other projects' names: their inventories would have to be downloaded.
 nitpick_ignore_regex = [
@@ -52,14 +53,17 @@ autodoc_typehints = "none"  # the descriptions of the parameters say it in words
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 default_role = "code"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "interdomain"
+html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
@@ -81,7 +85,9 @@ def write_pages(app, config) -> None:
 def public_bases(app, name, kind, options, bases) -> None:
     """Replace the bases of a class by public names; private bases by their own bases."""
     bases[:] = [
-        f":py:class:`~{base}`" if isinstance(base, str) else base
+        f":py:class:`{'~' * base.startswith('interdomain.')}{base}`"
+        if isinstance(base, str)
+        else base
         for base in reference.public_bases(bases)
     ]
 

@@ -23,6 +23,7 @@ QUESTION = re.compile(
 GROUPS = {
     "Judged by others": "heaton referees calibration",
     "Regression in one pass": "terrain splines neighbours globe fast_sums",
+    "Hours and stations, sums and means": "space_time functionals",
     "Tables": "estimators pareto additive",
     "Other likelihoods": "any_likelihood",
     "Many rows": "airline_scale",
@@ -79,12 +80,21 @@ def page(kind: type[Benchmark], note: str | None) -> str:
         f"```\npython -m {command_of(kind)}\n```",
         "## Results",
         *(f"![Results of {name}: {path.stem}](images/{path.name})" for path in pictures(name)),
-        f"```{{rst-class}} scrolls\n```\n\n{table(kind())}",
+        _in_scrolls(table(kind())),
     ]
     if note:
         parts += ["## Notes", _as_page(note)]
     parts += ["## How it is measured", _paragraphs(inspect.getdoc(kind) or "")]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _in_scrolls(text: str) -> str:
+    """The text with the class `scrolls` for each of its tables, whose numbers do not break."""
+    text = re.sub(
+        r" ± |(?<=\d), (?=-?[\d.]+\])", lambda m: m[0].replace(" ", "\N{NO-BREAK SPACE}"), text
+    )
+    text = re.sub(r"(?<=\de-)(?=\d)", "\N{WORD JOINER}", text)
+    return re.sub(r"(?m)(?<![^\n]\n)^(?=\|)", "```{rst-class} scrolls\n```\n\n", text)
 
 
 def _as_page(note: str) -> str:

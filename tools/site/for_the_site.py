@@ -3,7 +3,8 @@
 The pages in docs/ are plain Markdown. Their links lead to files of the repository, such as
 `../benchmarks/README.md#terrain`, and their lists of pages stand in comments. This extension
 replaces such a link by the page that the site makes of that file, shows the list of pages to
-Sphinx, and links each public name in the text to its page in the reference.
+Sphinx, and links each public name in the text to its page in the reference. It links each picture
+to its file, which small screens can enlarge, and lets names in tables break between their parts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import gpflow
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.util.osutil import relative_uri
 
 from tools.site import reference
 
@@ -73,8 +75,37 @@ def link_names(app: Any, document: nodes.document) -> None:
             link += node
 
 
+PART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[.,/=_(])(?=[A-Za-z\"\[])")
+"""Where a name may break: before a capital letter, and after a sign."""
+
+
+def split_names(app: Any, document: nodes.document) -> None:
+    """Split the code in tables into its parts, between which the style sheet allows a break."""
+    for entry in document.findall(nodes.entry):
+        for node in list(entry.findall(nodes.literal)):
+            parts = [nodes.Text(part) for part in PART.split(node.astext())]
+            node.clear()
+            node += parts
+
+
+def link_pictures(app: Any, document: nodes.document, page: str) -> None:
+    """Link each picture to its file, except for the pictures of cards, which lead to a page."""
+    for image in list(document.findall(nodes.image)):
+        image.setdefault("alt", "What the program above draws")
+        stored = app.env.images.get(image["uri"])
+        card = any(name.startswith("sd-card") for name in image["classes"])
+        if stored and not card and not isinstance(image.parent, nodes.reference):
+            place = f"{app.builder.imagedir}/{stored[1]}"
+            uri = relative_uri(app.builder.get_target_uri(page), place)
+            link = nodes.reference("", "", refuri=uri, internal=True)
+            image.replace_self(link)
+            link += image
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     app.connect("source-read", replace_paths)
     app.connect("doctree-read", link_names)
+    app.connect("doctree-read", split_names)
+    app.connect("doctree-resolved", link_pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

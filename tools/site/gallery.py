@@ -18,7 +18,13 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 
 GROUPS = {
     "Start here": ["quickstart", "terrain"],
-    "Places on the earth, and in time": ["globe", "splines", "sums_means_slopes", "harmonizable"],
+    "Places on the earth, and in time": [
+        "globe",
+        "splines",
+        "space_and_time",
+        "sums_means_slopes",
+        "harmonizable",
+    ],
     "Tables": ["additive", "chosen_harmonics", "large_data"],
     "Images": ["convolutional"],
     "Sums of kernels, and deep models": [

@@ -89,7 +89,10 @@ def directive(owner: str, name: str) -> str:
 
 
 def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
-    """The bases: public classes as names, classes of other packages as they are; each once."""
+    """The bases, each once: public classes as names, and classes of other packages as they are.
+
+    The class of another package is a name as well if a public class has the same short name.
+    """
     public = {pair: getattr(module(pair[0]), pair[1]) for pair in public_names()}
     names = {value: qualified(*pair) for pair, value in public.items()
              if inspect.isclass(value)}  # fmt: skip
@@ -99,6 +102,8 @@ def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
             found[names[base]] = None
         elif base.__module__.startswith("interdomain."):
             found.update(dict.fromkeys(public_bases(base.__bases__)))
+        elif base.__name__ in {name for _, name in public}:
+            found[f"{base.__module__}.{base.__name__}"] = None
         elif base not in (object, abc.ABC):
             found[base] = None
     return list(found) or [object]
@@ -190,7 +195,10 @@ def summary(value: object) -> str:
 def listing(title: str, introduction: str, entries: dict[str, tuple[str, str]]) -> str:
     """The reStructuredText of a page that lists pages: the title and a sentence for each place."""
     lines = [f"* :doc:`{name} <{place}>`: {text}" for place, (name, text) in entries.items()]
-    toctree = [".. toctree::", "   :hidden:", "", *(f"   {place}" for place in entries)]
+    toctree = [".. toctree::", "   :hidden:", ""]
+    for place, (name, _) in entries.items():  # the sidebar is too narrow for `interdomain.`
+        short = name.removeprefix(f"{TOP}.")
+        toctree.append(f"   {place}" if place == name else f"   {short} <{place}>")
     parts = [title + "\n" + "=" * len(title), introduction, "\n".join(lines), "\n".join(toctree)]
     return "\n\n".join(parts) + "\n"
 

@@ -51,7 +51,7 @@ class SVGP(gpflow.models.SVGP):
         does not raise the noise or the lengthscales to compensate for too few variables; a step
         takes longer. Predictions are made in the same way.
 
-        "log" requires a log-concave likelihood; for other likelihoods its value can exceed the
+        The charge "log" requires a log-concave likelihood; for others its value can exceed the
         evidence. ``Gaussian``, ``Softmax``, ``Poisson``, ``Exponential``, ``Gamma`` with their
         default link, ``Bernoulli(invlink=tf.sigmoid)``, and ``SwitchedLikelihood`` of these are
         log-concave. ``Bernoulli`` with its default link is not: GPflow keeps probabilities above
