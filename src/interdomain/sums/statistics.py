@@ -68,7 +68,8 @@ class SufficientStatistics:
 
         :raises ValueError: If the features differ.
         """
-        return self._combined(other, 1)
+        total: SufficientStatistics = self._combined(other, 1)
+        return total
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics without the rows of ``other``, which must be among the rows of these
@@ -76,7 +77,7 @@ class SufficientStatistics:
 
         :raises ValueError: If the features differ, or ``other`` has more rows.
         """
-        rest = self._combined(other, -1)
+        rest: SufficientStatistics = self._combined(other, -1)
         if rest is not NotImplemented and rest.num_rows < 0:
             raise ValueError(
                 f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
@@ -137,7 +138,7 @@ class SufficientStatistics:
             sums["targets"] = transform.T @ sums["targets"] @ transform
         return replace(self, sums=sums, reference=reference)
 
-    def _combined(self, other: Any, sign: int) -> SufficientStatistics:
+    def _combined(self, other: Any, sign: int) -> Any:
         if not isinstance(other, SufficientStatistics):
             return NotImplemented
         difference = self.difference(other.description, other.parameters)
