@@ -35,7 +35,7 @@ class SparsePosterior(WeightsPosterior):
     """The first of the last :meth:`tensors`, and the q that they are of."""
 
     _cached: tuple[Any, Any] = None, None
-    """The same of the cache."""
+    """The first tensor of the cache, and the q that the cache is of."""
 
     @abc.abstractmethod
     def _of_sparse(
