@@ -18,7 +18,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized
 from interdomain.models import StructuredSGPR
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums.chain.sums import ChainSums
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 

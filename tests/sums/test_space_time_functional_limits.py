@@ -12,8 +12,8 @@ from interdomain.functionals import Areas, Derivative, Mean, Value
 from interdomain.inducing_variables import ProductInducingVariables, SplineFeatures
 from interdomain.kernels import Functional
 from interdomain.models import StructuredSGPR
-from interdomain.sums.chain import SpaceTime
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums.chain.structure import SpaceTime
+from interdomain.sums.chain.sums import ChainSums
 from tests.conformance.helpers import assert_refused
 from tests.parts import frozen
 from tests.sums import test_space_time as data

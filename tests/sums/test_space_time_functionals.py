@@ -16,8 +16,8 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Functional
 from interdomain.models import DualSVGP, StructuredSGPR
-from interdomain.sums.chain import SpaceTime
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums.chain.structure import SpaceTime
+from interdomain.sums.chain.sums import ChainSums
 from interdomain.sums.dense import DenseSums
 from tests.parts import frozen, with_harmonics
 from tests.sums import test_space_time as data

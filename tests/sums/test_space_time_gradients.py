@@ -17,8 +17,9 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.sums import chain_row_gradients, current
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums import current
+from interdomain.sums.chain import row_gradients
+from interdomain.sums.chain.sums import ChainSums
 from tests.sums.test_space_time import (
     NEW,
     PLACE,
@@ -100,13 +101,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_as_sgpr(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, rows = CASES[case]
-    methods, method_of = set(), chain_row_gradients.method_of
+    methods, method_of = set(), row_gradients.method_of
 
     def spy(*arguments: Any) -> str:
         methods.add(method_of(*arguments))
         return method_of(*arguments)
 
-    monkeypatch.setattr(chain_row_gradients, "method_of", spy)
+    monkeypatch.setattr(row_gradients, "method_of", spy)
     kernel, features = make()
     mean = gpflow.functions.Linear(np.full([4, 2], 0.1), np.full(2, 0.2))
     parts = {"mean_function": mean, "noise_variance": 0.1}

@@ -14,7 +14,7 @@ import interdomain as idm
 from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.models.dual_svgp.subset import RowsWithSites
 from interdomain.sums import features as features_of_rows
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums.chain.sums import ChainSums
 from tests.sums.test_space_time import (
     NEW,
     RNG,

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain.models import StructuredSGPR
-from interdomain.sums import chain_posterior, dense
-from interdomain.sums.chain_sums import ChainSums
+from interdomain.sums import dense
+from interdomain.sums.chain import posterior as posterior_of_chain
+from interdomain.sums.chain.sums import ChainSums
 from tests.sampling.moments import NUM_SAMPLES, assert_moments
 from tests.sums.test_space_time import (
     CASES,
@@ -53,7 +54,7 @@ def assert_same(found: Any, expected: Any, rtol: float = 1e-7) -> None:
 @pytest.mark.parametrize("make", CASES)
 def test_many_rows(make: Any, few: int, monkeypatch: Any) -> None:
     """Rows by rows, and by windows; eagerly, in batches and in graphs of unknown numbers."""
-    monkeypatch.setattr(chain_posterior, "_FEW", few)
+    monkeypatch.setattr(posterior_of_chain, "_FEW", few)
     model, right = both(make)
     expected = right.predict_f(MANY)
     posterior = model.posterior()
@@ -75,7 +76,7 @@ def test_many_rows(make: Any, few: int, monkeypatch: Any) -> None:
 @pytest.mark.parametrize("make", [several, meters])
 def test_gradients_by_rows(make: Any, few: int, monkeypatch: Any) -> None:
     """First and second derivatives of means and variances."""
-    monkeypatch.setattr(chain_posterior, "_FEW", few)
+    monkeypatch.setattr(posterior_of_chain, "_FEW", few)
     model, right = both(make)
     rows, weights = tf.constant(NEW), RNG.normal(size=[2, 7, 2])
     slopes = []

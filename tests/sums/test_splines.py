@@ -93,6 +93,43 @@ def test_as_sgpr(make: Any) -> None:
     np.testing.assert_allclose(both.sums["gram"], model.accumulate((X[:20], Y[:20])).sums["gram"])
 
 
+@pytest.mark.parametrize("make", [two_columns, with_others])
+def test_sets_of_rows(make: Any) -> None:
+    """Rows with leading axes, as in GPflow's posteriors."""
+    model = StructuredSGPR((X, Y), *make(), noise_variance=0.1)
+    posterior, sets = model.posterior(), RNG.uniform(-1, 1, size=[2, 3, 5, 3])
+    for options in ({}, {"full_cov": True}, {"full_output_cov": True}):
+        for predict in (model.predict_f, posterior.predict_f):
+            for number, found in enumerate(predict(sets, **options)):
+                each = [
+                    posterior.predict_f(rows, **options)[number] for rows in sets.reshape(6, 5, 3)
+                ]
+                expected = np.reshape(each, [2, 3, *each[0].shape])
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+        assert posterior.predict_f(X[:0], **options)[0].shape == (0, 2)
+
+
+def test_covariances_are_of_the_cache() -> None:
+    """Neither later parameters nor graphs change them, until the cache is updated."""
+    model = StructuredSGPR((X, Y), *two_columns(), noise_variance=0.1)
+    cached, variables = model.posterior(), model.posterior("variable")
+    compiled = tf.function(variables.predict_f, autograph=False)
+    before = cached.predict_f(X[:4], full_cov=True)
+    compiled(tf.constant(X[:4]), full_cov=True)
+    model.likelihood.variance.assign(3.0)
+    cached.fused_predict_f(X[:4])
+    tf.function(cached.fused_predict_f, autograph=False)(tf.constant(X[:4]))
+    tf.function(variables.update_cache, autograph=False)()
+    after = model.predict_f(X[:4], full_cov=True)
+    for found, expected in (
+        (cached.predict_f(X[:4], full_cov=True), before),
+        (variables.predict_f(X[:4], full_cov=True), after),
+        (compiled(tf.constant(X[:4]), full_cov=True), after),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
 def test_many_splines_as_gpr() -> None:
     kernel = product(1)
     model = StructuredSGPR((X, Y), kernel, features(400, degree=3), noise_variance=0.1)

@@ -81,8 +81,9 @@ def test_other_statistics_are_not_added(rows: Rows, make_model: Make, whole: Mod
         for combined in (lambda o=other: statistics + o, lambda o=other: statistics - o):
             with pytest.raises(ValueError, match=message):
                 combined()
-    with pytest.raises(TypeError):
-        statistics + 1
+    for combined in (lambda: statistics + 1, lambda: statistics - 1):
+        with pytest.raises(TypeError):
+            combined()
     with pytest.raises(ValueError, match="211 rows to take away from 5"):
         make_model((rows[0][:5], rows[1][:5])).statistics - statistics
 

@@ -5,7 +5,7 @@ A covariance matrix is a ``tf.linalg.LinearOperator`` with the methods of
 ``low_rank``, ``block_diagonal``, ``banded``, ``bordered``. Sums over rows are
 ``operators.Summable``: dense matrices, tables of waves (``wave_tables``), and sparse matrices of
 splines on a grid (``spline_grid``), factorised by ``dissection``; ``arrow`` adds a few dense rows
-to them.
+to them. ``chain`` factorises sums of splines of time and features of space, block by block.
 
 ``variational`` has the algebra of q(u), and ``projections`` its large products. ``precision`` has
 the optimal q of regression, by LAPACK (``lapack``), and ``natural_gradients`` steps towards it.

@@ -9,14 +9,17 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import MeanAndVariance
-from gpflow.conditionals.util import expand_independent_outputs
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.posteriors import PrecomputedValue
 
 from .._arguments import Array
 from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
+from ..core.latents import LatentGPs
 from ..core.pairs import structure_of
+from ..posteriors.marginals import outputs_of
+from ..posteriors.rows import Rows
 from ..posteriors.weights import WeightsPosterior
 
 
@@ -28,7 +31,11 @@ class SparsePosterior(WeightsPosterior):
     needed. For features that represent their whole kernel, the terms k and Kuu cancel.
     """
 
-    _last_q: Any | None = None
+    _last: tuple[Any, Any] = None, None
+    """The first of the last :meth:`tensors`, and the q that they are of."""
+
+    _cached: tuple[Any, Any] = None, None
+    """The first tensor of the cache, and the q that the cache is of."""
 
     @abc.abstractmethod
     def _of_sparse(
@@ -56,9 +63,20 @@ class SparsePosterior(WeightsPosterior):
         return structure_of(inducing_variable, kernel)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
-        self._last_q = self._q()
-        tensors: tuple[tf.Tensor, ...] = self._last_q.tensors()
+        q = self._q()
+        tensors: tuple[tf.Tensor, ...] = q.tensors()
+        self._last = tensors[0], q
         return tensors
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        values = super()._precompute()
+        self._cached = self._last
+        return values
+
+    def _q_of(self, tensors: tuple[tf.Tensor, ...]) -> Any:
+        """The q that tensors are of; the current one for a cache of variables, which may change."""
+        known = [q for first, q in (self._last, self._cached) if first is tensors[0]]
+        return known[0] if known else self._q()
 
     def conditional(
         self,
@@ -67,35 +85,37 @@ class SparsePosterior(WeightsPosterior):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        X, dtype = tf.convert_to_tensor(Xnew), gpflow.default_float()
-        others = self._sums.structure.others(X)
+        rows, dtype = Rows(Xnew, [LatentGPs(self.kernel, (self.X_data,))]), gpflow.default_float()
+        X, others = rows.flat, self._sums.structure.others(rows.flat)
         means, _, _, corners = tensors
         latents, count, width = (int(part) for part in (*corners.shape[:2], means.shape[1]))
         found = self._of_sparse(tensors, X, with_variance=not full_cov)
         mean = found[:, :width] + tf.matmul(others, means[int(means.shape[0]) - count :])
         if full_cov:
-            variance = self._covariances(self._last_q or self._q(), X)
+            variance = self._covariances(self._q_of(tensors), rows)
         else:
             variance = found[:, width : width + latents]
             if count:
                 products = 2 * tf.reshape(found[:, width + latents :], [-1, latents, count])
                 products += tf.einsum("nb,lbc->nlc", others, corners)
                 variance += tf.einsum("nlb,nb->nl", products, others)
-            variance = tf.maximum(variance + self._prior_variance(X)[:, None], 0.0)
-        copies = width // latents
-        variance = tf.tile(variance, [copies, 1, 1] if full_cov else [1, copies])
-        variance = expand_independent_outputs(variance, full_cov, full_output_cov)
-        return tf.cast(mean, dtype), tf.cast(variance, dtype)
+            variance = rows.columns(tf.maximum(variance + self._prior_variance(X)[:, None], 0.0))
+        mean = rows.columns(tf.cast(mean, dtype))
+        variance = rows.broadcast(tf.cast(variance, dtype), mean, full_cov)
+        return outputs_of(self.kernel, mean, variance, full_cov, full_output_cov)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
         """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         return tf.cast(self._features.prior_of_incomplete(X), tf.float64)
 
-    def _covariances(self, q: Any, X: tf.Tensor) -> tf.Tensor:
-        """The covariances of few rows, ``[L, n, n]``; without gradients."""
+    def _covariances(self, q: Any, rows: Rows) -> tf.Tensor:
+        """The covariances of few rows within each set, ``[batch..., L, N, N]``; no gradients."""
+        X = rows.flat
         features = tf.ensure_shape(self._sums.structure.dense(X), [None, X.shape[0]])
-        covariances = q.covariances(features)
+        found, sets = q.covariances(features), tf.stack([rows.num_sets, tf.shape(rows.sets)[-2]])
+        shape = tf.concat([tf.shape(found)[:1], sets, sets], axis=0)
+        changes = tf.einsum("lbibj->blij", tf.reshape(found, shape))
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
-        prior = [tf.cast(part(X), tf.float64) for u, part in pairs if not is_complete(u, part)]
-        covariances += tf.add_n([tf.zeros_like(covariances[0]), *prior])
-        return covariances
+        parts = [part(rows.sets) for u, part in pairs if not is_complete(u, part)]
+        prior = sum((tf.cast(part, tf.float64) for part in parts), tf.zeros([1, 1], tf.float64))
+        return rows.covariances(prior, changes)

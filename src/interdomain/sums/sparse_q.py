@@ -12,7 +12,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import tensorflow as tf
-from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array
 from .._tracing import numpy_function
@@ -98,12 +97,6 @@ class SparseQ(Q):
     def is_finite(self) -> bool:
         """Whether the mean of all weights is finite."""
         return bool(np.all(np.isfinite(self.means)))
-
-    @cached_property
-    def posterior(self) -> Any:
-        """GPflow's posterior with this q."""
-        latents = self.latents
-        return self.sums.posterior(lambda: latents, PrecomputeCacheType.TENSOR)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
         """The arrays of the posterior that predictions need, as tensors."""

@@ -152,13 +152,13 @@ class Splines(FeatureStructure):
         return SplineSums(features, self)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> FeatureStructure:
-        from .chain_blocks import space_time  # it imports this module
+        from .chain.blocks import space_time  # it imports this module
 
         return space_time(blocks) or Splines(blocks, number)
 
     def in_all_products(self, pairs: Sequence[Block]) -> FeatureStructure | None:
         """Splines of one column, time, times all features of the other factors."""
-        from .chain_blocks import of_product  # it imports this module
+        from .chain.blocks import of_product  # it imports this module
 
         return of_product(pairs) if len(self.grid.shape) == 1 else None
 

@@ -78,7 +78,7 @@ class SufficientStatistics:
         :raises ValueError: If the features differ, or ``other`` has more rows.
         """
         rest: SufficientStatistics = self._combined(other, -1)
-        if rest.num_rows < 0:
+        if rest is not NotImplemented and rest.num_rows < 0:
             raise ValueError(
                 f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
                 "statistics of rows that are among these."
@@ -130,7 +130,7 @@ class SufficientStatistics:
     def _from(self, reference: Array) -> SufficientStatistics:
         """The statistics of the same rows with another reference r'. ``(y - r', h)`` is a linear
         function of ``(y - r, h)``, because the last column of h is one."""
-        transform = np.eye(len(self.sums["targets"]))
+        transform = np.eye(self.sums["targets"].shape[-1])
         transform[-1, : self.columns[1]] += self.reference - reference
         sums = dict(self.sums)
         if np.any(self.reference != reference):

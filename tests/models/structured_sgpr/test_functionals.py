@@ -143,6 +143,12 @@ def test_sums_of_each_functional(tmp_path: Any) -> None:
     np.testing.assert_allclose(fewer.elbo(), some.elbo(), rtol=1e-8)
     np.testing.assert_allclose(added.predict_f(NEW), whole.predict_f(NEW), rtol=1e-8)
 
+    far = np.concatenate([both, both + 900])  # sums with another level of Y
+    twice = StructuredSGPR((np.concatenate([X, X]), far), kernel, features, **how)
+    levels = whole.statistics + whole.accumulate((X, far[60:]))
+    summed = StructuredSGPR(levels, kernel, features, **how)
+    np.testing.assert_allclose(summed.elbo(), twice.elbo(), rtol=1e-8)
+
     wider = [Value(), Mean([0.3]), *FUNCTIONALS[2:]]
     other = StructuredSGPR((X, both), *rows_of(waves, wider), **how)
     with pytest.raises(ValueError, match=r"widths is \[0\.2\] in one and \[0\.3\] in the other"):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from .._arguments import Array, IntArray
-from ..linalg.chain import Chain
+from ..._arguments import Array, IntArray
+from ...linalg.chain import Chain
 
 _FEW = 16
 """The largest number of features of a row that are summed entry by entry."""

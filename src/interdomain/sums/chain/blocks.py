@@ -8,13 +8,13 @@ import numpy as np
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .._arguments import refusal
-from ..core.combined import num_inducing
-from ..core.family import Block
-from ..core.pairs import as_family
-from ..linalg.spline_grid import SplineGrid
-from .chain import SpaceTime
-from .chain_terms import ChainTerm
+from ..._arguments import refusal
+from ...core.combined import num_inducing
+from ...core.family import Block
+from ...core.pairs import as_family
+from ...linalg.spline_grid import SplineGrid
+from .structure import SpaceTime
+from .terms import ChainTerm
 
 
 def space_time(blocks: Sequence[Block]) -> SpaceTime | None:

@@ -22,17 +22,17 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import IntArray, check_size, refusal
-from ..core.acting import acted_features
-from ..core.combined import num_inducing
-from ..core.family import Block
-from ..core.finite_rank import is_complete
-from ..core.functionals import ByDegree, LinearFunctional, Places, Value
-from ..core.pairs import Kuu_operator, as_family, structure_of
-from ..core.product_rule import check_categories, columns_seen, product_rule
-from ..linalg.operators import StructuredOperator
-from ..linalg.spline_grid import SplineGrid
-from .groups import Groups
+from ..._arguments import IntArray, check_size, refusal
+from ...core.acting import acted_features
+from ...core.combined import num_inducing
+from ...core.family import Block
+from ...core.finite_rank import is_complete
+from ...core.functionals import ByDegree, LinearFunctional, Places, Value
+from ...core.pairs import Kuu_operator, as_family, structure_of
+from ...core.product_rule import check_categories, columns_seen, product_rule
+from ...linalg.operators import StructuredOperator
+from ...linalg.spline_grid import SplineGrid
+from ..groups import Groups
 
 Part = tuple[LinearFunctional, float, tuple[LinearFunctional, ...]]
 """A functional of the splines of time, a factor, and a functional of each factor of space."""

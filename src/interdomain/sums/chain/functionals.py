@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..core.functionals import LinearFunctional
-from ..core.pairs import as_family
-from ..linalg.spline_grid import SplineGrid
-from .chain_terms import ChainTerm
+from ...core.functionals import LinearFunctional
+from ...core.pairs import as_family
+from ...linalg.spline_grid import SplineGrid
+from .terms import ChainTerm
 
 Rules = list[tuple[float, tuple[LinearFunctional, ...]]]
 """Factors, and the functionals of the features of space; no functionals for values."""

@@ -9,22 +9,22 @@ import numpy as np
 import tensorflow as tf
 from gpflow.covariances import Kuf
 
-from ..core.combined import num_inducing
-from ..core.family import Block
-from ..core.functional_rows import FunctionalRows
-from ..core.functionals import Places
-from ..core.pairs import Kuf_in_domain, num_columns_of_any
-from ..linalg.chain import Chain
-from .chain_functionals import TimePart, parts_of
-from .chain_prior import ChainPrior
-from .chain_terms import ChainTerm, grouped
+from ...core.combined import num_inducing
+from ...core.family import Block
+from ...core.functional_rows import FunctionalRows
+from ...core.functionals import Places
+from ...core.pairs import Kuf_in_domain, num_columns_of_any
+from ...linalg.chain import Chain
+from .functionals import TimePart, parts_of
+from .prior import ChainPrior
+from .terms import ChainTerm, grouped
 
 _MANY = 10_000
 """A number of inputs that has all columns of the kernels, if the number is unknown."""
 
 
 class ChainFeatures(ChainPrior):
-    """Features of space and time: see :class:`interdomain.sums.chain.SpaceTime`.
+    """Features of space and time: see :class:`interdomain.sums.chain.structure.SpaceTime`.
 
     The terms of a sum share the splines: their features of space stand side by side at each spline.
     Blocks without splines of time are the border of the matrices.

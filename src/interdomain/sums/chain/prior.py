@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import gpflow
 import tensorflow as tf
 
-from ..core.family import Block
-from ..core.pairs import Kuu_operator
-from ..linalg import StructuredOperator
-from ..linalg.block_diagonal import block_diagonal
-from ..linalg.chain import Chain
-from ..linalg.full import Full
-from .chain_terms import ChainTerm
+from ...core.family import Block
+from ...core.pairs import Kuu_operator
+from ...linalg import StructuredOperator
+from ...linalg.block_diagonal import block_diagonal
+from ...linalg.chain import Chain
+from ...linalg.full import Full
+from .terms import ChainTerm
 
 
 class ChainPrior:

@@ -9,17 +9,17 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
-from .._arguments import Array, BoolArray, IntArray, check_size, refusal
-from .._tracing import numpy_function
-from ..core.family import Block
-from ..core.functionals import Places
-from ..core.structures import FeatureStructure
-from .chain_features import ChainFeatures
-from .chain_functionals import TimePart, parts_of
-from .chain_row_gradients import row_sums
-from .chain_rows import RowFeatures, add_products, distinct, products_with
-from .dense import MOST_DENSE
-from .splines import Splines
+from ..._arguments import Array, BoolArray, IntArray, check_size, refusal
+from ..._tracing import numpy_function
+from ...core.family import Block
+from ...core.functionals import Places
+from ...core.structures import FeatureStructure
+from ..dense import MOST_DENSE
+from ..splines import Splines
+from .features import ChainFeatures
+from .functionals import TimePart, parts_of
+from .row_gradients import row_sums
+from .rows import RowFeatures, add_products, distinct, products_with
 
 _COPIES = 6
 """Numbers in memory for each number of the precision: sums, factor, inverse and gradients."""
@@ -84,12 +84,12 @@ class SpaceTime(ChainFeatures, FeatureStructure):
         return _COPIES * self.chain.entries
 
     def sums(self, features: Any) -> Any:
-        from .chain_sums import ChainSums  # it imports this module
+        from .sums import ChainSums  # it imports this module
 
         return ChainSums(features, self)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> SpaceTime | None:
-        from .chain_blocks import space_time  # it imports this module
+        from .blocks import space_time  # it imports this module
 
         return space_time(blocks)
 

@@ -10,14 +10,14 @@ import numpy as np
 import tensorflow as tf
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array, BoolArray
-from ..linalg import StructuredOperator
-from .chain_posterior import ChainPosterior
-from .chain_q import ChainCollapsed, ChainQ, mapped
-from .protocol import Latents, Sums, Tensors
+from ..._arguments import Array, BoolArray
+from ...linalg import StructuredOperator
+from ..protocol import Latents, Sums, Tensors
+from .posterior import ChainPosterior
+from .q import ChainCollapsed, ChainQ, mapped
 
 if TYPE_CHECKING:
-    from .chain import SpaceTime
+    from .structure import SpaceTime
 
 _ROWS = 2**16, 2**20
 """The limits of the least number of rows of a joined batch: rows that repeat places are summed by

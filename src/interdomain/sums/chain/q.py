@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, BoolArray
-from .._tracing import numpy_function
-from ..core.pairs import Kuu_operator
-from ..linalg import StructuredOperator
-from ..linalg.chain import Chain, ChainFactor
-from ..linalg.chain_terms import NOT_FACTORISED, chain_terms
-from ..linalg.stencil_factors import NotFactorised
-from .dense import check_dense, optimal_q, root_of, whiten
-from .protocol import Latents, Tensors
-from .sparse_q import SparseQ, SparseWeights
+from ..._arguments import Array, BoolArray
+from ..._tracing import numpy_function
+from ...core.pairs import Kuu_operator
+from ...linalg import StructuredOperator
+from ...linalg.chain import Chain, ChainFactor
+from ...linalg.chain_terms import NOT_FACTORISED, chain_terms
+from ...linalg.stencil_factors import NotFactorised
+from ..dense import check_dense, optimal_q, root_of, whiten
+from ..protocol import Latents, Tensors
+from ..sparse_q import SparseQ, SparseWeights
 
 
 class ChainCollapsed(NamedTuple):

@@ -1,7 +1,7 @@
 """Sums over rows of products of splines of time and features of space, with gradients.
 
 A TensorFlow operation whose values and gradients are computed by NumPy, by the methods of
-:mod:`interdomain.sums.chain_rows`: no tensor has the size of a row's features times themselves.
+:mod:`interdomain.sums.chain.rows`: no tensor has the size of a row's features times themselves.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
-from .._arguments import Array
-from .._tracing import numpy_function
-from ..linalg.chain import Chain
-from .chain_rows import (
+from ..._arguments import Array
+from ..._tracing import numpy_function
+from ...linalg.chain import Chain
+from .rows import (
     RowFeatures,
     add_products,
     method_of,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._tracing import compiled
-from ..core.functionals import Places
-from ..linalg.chain import Chain
-from .sparse_posterior import SparsePosterior
+from ..._tracing import compiled
+from ...core.functionals import Places
+from ...linalg.chain import Chain
+from ..sparse_posterior import SparsePosterior
 
 _FEW = 256
 """The largest number of entries of the inverse that are gathered for each row."""
