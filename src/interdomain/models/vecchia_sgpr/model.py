@@ -307,8 +307,8 @@ class VecchiaSGPR(CollapsedModel):
 
     def weigh(self, expected_weights: Array) -> None:
         """Replace :attr:`expected_weights`, ``[N]``."""
-        self._expected.values = self._weighed = expected_weights
-        self._ordered.weigh(expected_weights)
+        self._expected.values = self._weighed = np.asarray(expected_weights, np.float64)
+        self._ordered.weigh(self._weighed)
         self._replace_sums()
 
     def reweight(self, passes: int = 100, *, tolerance: float = 1e-6) -> None:
