@@ -167,6 +167,8 @@ def test_bad_input() -> None:
         match="found StudentT with densities of its own; pass it to interdomain.models.DualSVGP",
     ):
         StructuredSGPR((X, Y), *features(), likelihood=student())
+    with pytest.raises(ValueError, match="num_neighbours must be an integer of 1 or more, found 0"):
+        make(features()).search(0)
     with pytest.raises(ValueError, match="must be a StudentT for weights of rows, found Gaussian"):
         make(likelihood=None).reweight()
     # Targets that repeat exactly, and no noise.

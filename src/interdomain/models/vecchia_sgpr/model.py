@@ -203,7 +203,7 @@ class VecchiaSGPR(CollapsedModel):
             local_kernel = first_kernel(X, Y, local_inputs, local_columns)
         self.local_kernel = local_kernel
         self.local.check(X)
-        self.search()
+        self.search(num_neighbours)
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -287,10 +287,13 @@ class VecchiaSGPR(CollapsedModel):
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.
 
         :param num_neighbours: A new number of neighbours; None for the present number.
+        :raises ValueError: For 0, if the model cannot use features alone: see :attr:`all_parts`.
         """
         if num_neighbours is not None:
-            self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
-            self._built_features = None
+            least = 0 if "features" in self.all_parts else 1
+            remedy = "a model without features, or with Student-t noise, needs neighbours"
+            number = integer("num_neighbours", num_neighbours, at_least=least, remedy=remedy)
+            self._num_neighbours, self._built_features = number, None
         self._ordered.search(self.local, float(noise_variance_of(self.likelihood)))
         self._replace_sums()
 
