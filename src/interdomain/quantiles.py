@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gpflow
 import numpy as np
 import scipy.stats
 import tensorflow as tf
@@ -80,12 +79,12 @@ def predict_quantiles(
             "draw samples of y, and take their quantiles",
         )
     options: Any = {"batch_size": batch_size, "progress": progress}
-    mean, variance = predict_in_batches(model, X, **options)
-    mean, variance = (np.asarray(part, np.float64)[:, :, None] for part in (mean, variance))
-    if isinstance(likelihood, Gaussian):
-        noise = likelihood.variance_at(tf.convert_to_tensor(np.asarray(X), gpflow.default_float()))
-        deviations = np.sqrt(variance + np.asarray(noise, np.float64)[:, :, None])
-        gaussian_quantiles: Array = mean + deviations * ndtri(probabilities)
+    is_gaussian = isinstance(likelihood, Gaussian)
+    method = "predict_y" if is_gaussian else "predict_f"
+    moments = predict_in_batches(model, X, method=method, **options)
+    mean, variance = (np.asarray(part, np.float64)[:, :, None] for part in moments)
+    if is_gaussian:
+        gaussian_quantiles: Array = mean + np.sqrt(variance) * ndtri(probabilities)
         return gaussian_quantiles
     scale, degrees = _number(likelihood.scale), _number(likelihood.df)
     distances = np.zeros([*mean.shape[:2], len(probabilities)])
