@@ -336,12 +336,7 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), with the columns of the present rows.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
-        if rows.columns != self._columns:
-            raise ValueError(
-                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
-                "pass rows of the same kind."
-            )
+        statistics, rows = self.statistics, self._further_rows(data, noise_weights)
         X, Y, given = as_floats(rows)
         self.local.check(X)
         expected = np.ones(len(X))
