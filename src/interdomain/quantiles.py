@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import gpflow
 import numpy as np
 import scipy.stats
 import tensorflow as tf
@@ -78,12 +77,13 @@ def predict_quantiles(
             f"{type(model).__name__} with {type(likelihood).__name__}",
             "draw samples of y, and take their quantiles",
         )
-    moments = predict_in_batches(model, X, batch_size=batch_size, progress=progress)
+    options: Any = {"batch_size": batch_size, "progress": progress}
+    is_gaussian = isinstance(likelihood, Gaussian)
+    method = "predict_y" if is_gaussian else "predict_f"
+    moments = predict_in_batches(model, X, method=method, **options)
     mean, variance = (np.asarray(part, np.float64)[:, :, None] for part in moments)
-    if isinstance(likelihood, Gaussian):
-        noise = likelihood.variance_at(tf.convert_to_tensor(np.asarray(X), gpflow.default_float()))
-        deviations = np.sqrt(variance + np.asarray(noise, np.float64)[:, :, None])
-        gaussian_quantiles: Array = mean + deviations * ndtri(probabilities)
+    if is_gaussian:
+        gaussian_quantiles: Array = mean + np.sqrt(variance) * ndtri(probabilities)
         return gaussian_quantiles
     if isinstance(likelihood, StudentT):
         arguments, upper_quantiles = [variance[:, :, 0]], cast(Any, _under_student_t)

@@ -6,6 +6,7 @@ import pickle
 import sys
 from typing import Any
 
+import gpflow
 import joblib
 import numpy as np
 import pandas as pd
@@ -236,6 +237,16 @@ def test_outliers() -> None:
     inside = [np.mean((low < noisy) & (noisy < high)) for low, high in ends]
     np.testing.assert_allclose(inside, [0.5, 0.9], atol=0.16)
     assert found.sample_y(NEW[:2], 5).shape == (2, 5)
+
+
+def test_float32() -> None:
+    """Draws and joint covariances with Student-t noise, in float32."""
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        found = regressor("neighbours", noise="student").fit(X[:40], Y[:40])
+        assert found.sample_y(NEW[:2], 5).shape == (2, 5)
+        _, covariance = found.predict(NEW[:2], return_cov=True)
+        deviation = found.predict(NEW[:2], return_std=True)[1]
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviation, rtol=1e-3)
 
 
 def test_beyond_the_box() -> None:

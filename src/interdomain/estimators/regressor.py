@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 from gpflow.likelihoods import StudentT
 from scipy.special import ndtri
@@ -197,9 +198,9 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         if self._is_boxed and np.any(beyond):
             raise ValueError(f"X must be within the box, found {sum(beyond)} rows beyond it.")
         mean, covariance = (np.array(m, float) for m in self.model_.predict_f(rows, full_cov=True))
-        first = mean[:1], covariance[:, :1, 0].T
-        _, variance = self.model_.likelihood.predict_mean_and_var(rows[:1], *first)
-        noise = (0.0 if self._noise_is_known else 1.0) * np.asarray(variance - first[1])[0]
+        zeros: Any = np.zeros([1, mean.shape[1]], gpflow.default_float())
+        _, variance = self.model_.likelihood.predict_mean_and_var(rows[:1], zeros, zeros)
+        noise = (0.0 if self._noise_is_known else 1.0) * np.asarray(variance, float)[0]
         return mean, covariance, noise
 
     def _in_units(self, values: Array) -> Array:

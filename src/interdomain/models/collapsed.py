@@ -22,6 +22,8 @@ from ..sums.current import CurrentSums
 from ..sums.features import Features
 from ..sums.kinds import combined
 from ..sums.protocol import Collapsed, Latents
+from ..sums.row_batches import Rows
+from ..sums.row_weights import with_weights
 from ..sums.statistics import SufficientStatistics
 from .noise import noise_by_functional, noise_variance_of
 from .rows_model import RowsModel
@@ -80,6 +82,16 @@ class CollapsedModel(RowsModel):
     def num_data(self) -> int:
         """The number N of rows."""
         return self.statistics.num_rows
+
+    def _further_rows(self, data: Any, noise_weights: Any) -> Rows:
+        """:raises ValueError: For rows with other numbers of columns than the model's rows."""
+        rows: Rows = self._rows_of(with_weights(data, noise_weights))
+        if rows.columns != self._columns:
+            raise ValueError(
+                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
+                "pass rows of the same kind."
+            )
+        return rows
 
     def _traced_state(self) -> Any:
         """The features, which a compiled bound contains. This call also computes the sums again if

@@ -25,9 +25,14 @@ from .run import Plan, Run, train
 # SciPy's maxls allows 20 evaluations per line search, so this limit never ends a run.
 _EVALUATIONS_PER_ITERATION = 25
 
+_LARGE = 10.0
+
 
 class LBFGS:
     """SciPy's L-BFGS-B over all trainable variables of a model.
+
+    A parameter such as a lengthscale of 500 is almost its own unconstrained variable, and must move
+    by hundreds. Variables that start above :data:`_LARGE` are therefore divided by their start.
 
     A line search may reach a point without a finite loss, for instance because a factorisation
     fails. The point is rejected by a loss that is larger than the loss of the iterate.
@@ -72,7 +77,7 @@ class LBFGS:
             """Record an iteration. SciPy passes a result because the argument has this name."""
             nonlocal ending
             # The variables hold the last evaluated point, which need not be the iterate.
-            _assign(self.variables, tf.convert_to_tensor(intermediate_result.x))
+            _assign(self.variables, tf.convert_to_tensor(intermediate_result.x * units))
             self._loss = float(intermediate_result.fun) + self._zero
             run.keep(run.step + 1)
             ending = run.after_step(-self._loss)
@@ -81,10 +86,11 @@ class LBFGS:
 
         options = {"maxfun": _EVALUATIONS_PER_ITERATION * most, **self._options, "maxiter": most}
         start = gpflow.optimizers.Scipy.initial_parameters(self.variables).numpy()
+        units = np.where(np.abs(start) > _LARGE, np.abs(start), 1.0)
         how: dict[str, Any] = {"method": "L-BFGS-B", "jac": True, "options": options}
         try:
             result = scipy.optimize.minimize(
-                self._value_and_slope, start, callback=after_iteration, **how
+                self._value_and_slope, start / units, units, callback=after_iteration, **how
             )
         finally:
             run.restore()  # instead of the last point of a line search
@@ -105,12 +111,12 @@ class LBFGS:
             return -self._loss
         return -float(losses.training_loss_of(self._model)(*self._batch))
 
-    def _value_and_slope(self, x: Array) -> tuple[float, Array]:
+    def _value_and_slope(self, x: Array, units: Array) -> tuple[float, Array]:
         self._breakdown = None
         try:
             with losses.tensorflow_errors_as_breakdowns():
-                value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64), *self._batch)
-                loss, gradient = float(value), np.asarray(slope, np.float64)
+                value, slope = self._evaluate(tf.convert_to_tensor(x * units, tf.float64), *self._batch)
+                loss, gradient = float(value), np.asarray(slope, np.float64) * units
             losses.require(np.isfinite(loss), f"the loss is {loss}")
             losses.require(np.all(np.isfinite(gradient)), "a gradient is not finite")
         except NumericalBreakdown as breakdown:

@@ -139,6 +139,16 @@ def piecewise(function: Any, edges: Any) -> float:
     return sum(scipy.integrate.quad(function, *piece, **options)[0] for piece in pieces)
 
 
+class Sliced:
+    """Rows that can only be sliced."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows, self.shape = rows, rows.shape
+
+    def __getitem__(self, some: Any) -> Any:
+        return self._rows[some]
+
+
 def test_quantiles() -> None:
     X, Y = rows()
     kernel, new = local(), np.array([[0.1, 0.2], [8.0, 8.0]])
@@ -164,8 +174,9 @@ def test_quantiles() -> None:
         exact = gpflow.models.GPR((X, Y), kernel, likelihood=noise)
         mean, variance = (np.asarray(part) for part in exact.predict_y(new))
         expected = scipy.stats.norm.ppf(levels, mean[:, :, None], np.sqrt(variance)[:, :, None])
-        found = idm.predict_quantiles(exact, new, levels, progress=False)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        for given in (new, Sliced(new)):
+            found = idm.predict_quantiles(exact, given, levels, progress=False)
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
     wrong: list[tuple[Any, Any, str]] = [
         (model, [0.0, 0.5], "levels must be probabilities above 0 and below 1"),
         (model, "all", "levels must be"),

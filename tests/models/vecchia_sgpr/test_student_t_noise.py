@@ -139,6 +139,16 @@ def test_fit(with_features: bool) -> None:
         np.testing.assert_allclose(likelihood.df, DEGREES, rtol=1e-6)
 
 
+def test_float32() -> None:
+    """A fit in float32 keeps the weights of rows in float64, as checkpoints do."""
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        model = make(num_neighbours=8, likelihood=gpflow.likelihoods.StudentT())
+        idm.fit(model, steps=1, progress=False)
+        assert model.expected_weights.dtype == np.float64
+        model.weigh(np.ones(NUM_ROWS, np.float32))
+        assert np.isfinite(model.elbo()) and idm.predict_quantiles(model, NEW).shape == (6, 1, 3)
+
+
 def test_bad_input() -> None:
     X, Y = rows()
     student, spread = gpflow.likelihoods.StudentT, Spread()
@@ -157,6 +167,8 @@ def test_bad_input() -> None:
         match="found StudentT with densities of its own; pass it to interdomain.models.DualSVGP",
     ):
         StructuredSGPR((X, Y), *features(), likelihood=student())
+    with pytest.raises(ValueError, match="num_neighbours must be an integer of 1 or more, found 0"):
+        make(features()).search(0)
     with pytest.raises(ValueError, match="must be a StudentT for weights of rows, found Gaussian"):
         make(likelihood=None).reweight()
     # Targets that repeat exactly, and no noise.

@@ -330,6 +330,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "latitude": ({"local_inputs": "degrees", "data": (100 * rows()[0], rows()[1])}, "from -90"),
     "far": ({"data": (rows()[0] * 1e152, rows()[1])}, "below 1e[+]150 lengthscales"),
     "squares": ({"data": (rows()[0] * 1e160, rows()[1])}, "squares of distances are finite"),
+    "no parts": ({"num_neighbours": 0}, "num_neighbours must be an integer of 1 or more, found 0"),
     "not finite": ({"data": (rows()[0] * np.nan, rows()[1])}, "NaN"),
 }
 

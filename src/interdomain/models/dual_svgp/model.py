@@ -22,7 +22,7 @@ from ..._tracing import numpy_function, unconverted
 from ...sums.features import Features
 from ...sums.protocol import Latents
 from ...sums.statistics import differing_parameter
-from ..rows_model import ConvertibleModel
+from ..convertible import ConvertibleModel
 from .row_sites import PassResult, SiteContributions
 from .sites import Prior, Sites
 

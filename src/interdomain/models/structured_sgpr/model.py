@@ -22,8 +22,8 @@ from ...sums.residuals import Residuals
 from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
+from ..convertible import ConvertibleModel
 from ..noise import by_functional, gaussian, noise_by_functional
-from ..rows_model import ConvertibleModel
 
 
 class StructuredSGPR(CollapsedModel, ConvertibleModel):
@@ -162,13 +162,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         :param data: The further rows, in a form that the constructor accepts, with equal columns.
         :param noise_weights: The weights of the further rows, as for the constructor.
         """
-        rows = self._rows_of(with_weights(data, noise_weights))
-        if rows.columns != self._columns:
-            raise ValueError(
-                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
-                "pass rows of the same kind."
-            )
-        return statistics_of(rows, self._features)
+        return statistics_of(self._further_rows(data, noise_weights), self._features)
 
     def residuals(self) -> Residuals:
         """The residuals of Y under the present model, which show what further features would gain.

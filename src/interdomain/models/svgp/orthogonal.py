@@ -14,7 +14,8 @@ from ..._arguments import choice
 from ...core.combined import num_inducing
 from ...core.inputs import validate_inducing_variable
 from ...posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
-from .q import JointQ, Pair, q_attribute
+from ...training.natural_gradients import Pair
+from .q import JointQ, q_attribute
 from .svgp import SVGP
 
 

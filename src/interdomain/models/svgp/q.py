@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -29,8 +29,7 @@ from ...core.pairs import boxed_parts
 from ...posteriors.blockwise import BlockwisePosterior, cache_type
 from ...posteriors.groups import Group, block_groups
 from ...posteriors.marginals import marginals_and_kl, outputs_of
-
-Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
+from ...training.natural_gradients import Pair
 
 _FAR = 1e3
 """A coordinate far from the origin, where unbounded inputs are checked."""

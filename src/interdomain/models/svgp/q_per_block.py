@@ -15,7 +15,8 @@ from ...core.decomposed import flat_blocks
 from ...core.latents import LatentGPs, latent_gps
 from ...devices import move_parameters, resolve_devices
 from ...posteriors.groups import block_groups
-from .q import Pair, Q
+from ...training.natural_gradients import Pair
+from .q import Q
 
 
 class QPerBlock(Q):

@@ -120,7 +120,7 @@ class LocalTraining:
         """Find the best of several noise levels and lengthscales, after a few steps from each."""
         model, conditionals = self._model, self.conditionals
         least = _LEAST_VARIANCE * least_noise_variance(model.likelihood)
-        total, tried = max(samples.mean_square, least), []
+        total = max(samples.mean_square, least)
         points = model.local.points(model.ordered.merged.X)
         first, *others = starts(points, model.num_neighbours)
         from_rows: list[tuple[float, Array] | None] = [first, *others]
@@ -133,18 +133,32 @@ class LocalTraining:
             from_rows = [None, *from_rows]
         trained = samples.draw(_ROWS_OF_START, 0, samples.levels)
         judged = samples.draw(_ROWS_OF_START, 1, samples.levels)
-        for start in from_rows:
-            if start is not None:
-                assign(conditionals, *start, total)
-            with contextlib.suppress(NonFiniteError):
-                self.train(trained, _STEPS_OF_START)
-                tried.append((self.density(judged), conditionals.values()))
-        if not tried:
+        if not self._try(from_rows, total, trained, judged):
             raise NumericalBreakdown(
                 "no start of the local kernel has a finite density; are rows repeated whose "
                 "targets differ, with a noise variance that is fixed and too small?"
             )
-        conditionals.assign(max(tried, key=lambda each: each[0])[1])
+
+    def _try(
+        self, tried: Iterable[tuple[float, Array] | None], total: float, rows: Rows, judged: Rows
+    ) -> bool:
+        """Make a few steps on ``rows`` from each start, and assign the values under which the rows
+        ``judged`` have the highest density.
+
+        :param tried: The starts, as :func:`.starts` gives them; None for the present values.
+        :param total: The mean square of the residuals.
+        :return: Whether any density is finite; if not, values are those of the last start.
+        """
+        conditionals, found = self.conditionals, list[tuple[float, list[Array]]]()
+        for start in tried:
+            if start is not None:
+                assign(conditionals, *start, total)
+            with contextlib.suppress(NonFiniteError):
+                self.train(rows, _STEPS_OF_START)
+                found.append((self.density(judged), conditionals.values()))
+        if found:
+            conditionals.assign(max(found, key=lambda each: each[0])[1])
+        return bool(found)
 
     def _choose(self, rows: Rows, judged: Rows, levels: tuple[int, ...]) -> None:
         """Train each kernel from the best start, and choose the kernel under which the rows
@@ -175,16 +189,9 @@ class LocalTraining:
         rows, judged = (samples.draw(_JUDGED, self._seed + k) for k in (0, 1))
         few = samples.draw(3 * _ROWS_OF_START, self._seed)
         present = self.density(judged), conditionals.values()
-        tried = []
         points = model.local.points(model.ordered.merged.X)
-        for start in starts(points, model.num_neighbours):
-            assign(conditionals, *start, samples.mean_square)
-            with contextlib.suppress(NonFiniteError):
-                self.train(few, _STEPS_OF_START)
-                tried.append((self.density(judged), conditionals.values()))
-        density = -np.inf
-        if tried:
-            conditionals.assign(max(tried, key=lambda each: each[0])[1])
+        from_rows, density = starts(points, model.num_neighbours), -np.inf
+        if self._try(from_rows, samples.mean_square, few, judged):
             with contextlib.suppress(NonFiniteError):
                 self.train(rows, _STEPS)
                 density = self.density(judged)

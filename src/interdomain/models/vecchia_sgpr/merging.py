@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import Array, IntArray, number
+from ..._arguments import Array, IntArray, number, refusal
 
 MERGE = ("off", "exact", "auto")
 """Rules for merging: no rows, rows at one place, and nearby rows as well."""
@@ -27,9 +27,8 @@ def checked_merge(merge: Any) -> str | float:
     """:raises ValueError: If ``merge`` is neither in :data:`MERGE` nor a radius."""
     if isinstance(merge, str):
         if merge not in MERGE:
-            raise ValueError(
-                f"merge must be 'off', 'exact', 'auto' or a radius in lengthscales, found {merge!r}"
-            )
+            rule = "be 'off', 'exact', 'auto' or a radius in lengthscales"
+            raise refusal("merge", rule, repr(merge), "pass one of these, such as 'exact'")
         return merge
     return number("merge", merge, at_least=0)
 

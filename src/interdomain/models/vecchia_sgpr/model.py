@@ -203,7 +203,7 @@ class VecchiaSGPR(CollapsedModel):
             local_kernel = first_kernel(X, Y, local_inputs, local_columns)
         self.local_kernel = local_kernel
         self.local.check(X)
-        self.search()
+        self.search(num_neighbours)
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -287,10 +287,13 @@ class VecchiaSGPR(CollapsedModel):
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.
 
         :param num_neighbours: A new number of neighbours; None for the present number.
+        :raises ValueError: For 0, if the model cannot use features alone: see :attr:`all_parts`.
         """
         if num_neighbours is not None:
-            self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
-            self._built_features = None
+            least = 0 if "features" in self.all_parts else 1
+            remedy = "a model without features, or with Student-t noise, needs neighbours"
+            number = integer("num_neighbours", num_neighbours, at_least=least, remedy=remedy)
+            self._num_neighbours, self._built_features = number, None
         self._ordered.search(self.local, float(noise_variance_of(self.likelihood)))
         self._replace_sums()
 
@@ -307,8 +310,8 @@ class VecchiaSGPR(CollapsedModel):
 
     def weigh(self, expected_weights: Array) -> None:
         """Replace :attr:`expected_weights`, ``[N]``."""
-        self._expected.values = self._weighed = expected_weights
-        self._ordered.weigh(expected_weights)
+        self._expected.values = self._weighed = np.asarray(expected_weights, np.float64)
+        self._ordered.weigh(self._weighed)
         self._replace_sums()
 
     def reweight(self, passes: int = 100, *, tolerance: float = 1e-6) -> None:
@@ -333,12 +336,7 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), with the columns of the present rows.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
-        if rows.columns != self._columns:
-            raise ValueError(
-                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
-                "pass rows of the same kind."
-            )
+        statistics, rows = self.statistics, self._further_rows(data, noise_weights)
         X, Y, given = as_floats(rows)
         self.local.check(X)
         expected = np.ones(len(X))

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array, integer
-from ..._progress import bar_of_rows
 from ..noise import LEAST_DEGREES, noise_variance_of
 from .student_t import expected_weights, scale_and_degrees
 
@@ -61,12 +60,10 @@ def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
     places, Y = merged.X, model.arrays[1]
     means, variances = np.empty(merged.Y.shape), np.empty(len(places))
     order = search.nearby
-    with bar_of_rows("weights of rows", len(order), progress=False) as bar:
-        for start in range(0, len(order), _ROWS_AT_A_TIME):
-            rows = order[start : start + _ROWS_AT_A_TIME]
-            mean, variance = posterior.predict_f(places[rows])
-            means[rows], variances[rows] = mean, variance[:, 0]
-            bar.update(len(rows))
+    for start in range(0, len(order), _ROWS_AT_A_TIME):
+        rows = order[start : start + _ROWS_AT_A_TIME]
+        mean, variance = posterior.predict_f(places[rows])
+        means[rows], variances[rows] = mean, variance[:, 0]
     errors = np.sum(np.square(Y - means[merged.groups]), axis=1)
     squares: Array = errors + Y.shape[1] * variances[merged.groups]
     given = model.noise_weights
@@ -80,7 +77,8 @@ def first_weights(model: VecchiaSGPR) -> Array:
     near = search.nearest(model.local.points(X), _NEAREST + 1)[:, 1:]
     if not near.shape[1]:
         return np.ones(len(X))
-    errors = np.abs(Y - np.median(model.ordered.merged.Y[near], axis=1))
+    medians = np.median(model.ordered.merged.Y[near], axis=1)
+    errors = np.abs(np.asarray(Y - medians, np.float64))
     scales = np.median(errors, axis=0)
     scales = np.where(scales > 0, scales, np.maximum(np.mean(errors, axis=0), 1e-300))
     squares = np.sum(np.square(errors / scales), axis=1)
