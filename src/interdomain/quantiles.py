@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import gpflow
 import numpy as np
 import scipy.stats
 import tensorflow as tf

@@ -115,7 +115,8 @@ class LBFGS:
         self._breakdown = None
         try:
             with losses.tensorflow_errors_as_breakdowns():
-                value, slope = self._evaluate(tf.convert_to_tensor(x * units, tf.float64), *self._batch)
+                at = tf.convert_to_tensor(x * units, tf.float64)
+                value, slope = self._evaluate(at, *self._batch)
                 loss, gradient = float(value), np.asarray(slope, np.float64) * units
             losses.require(np.isfinite(loss), f"the loss is {loss}")
             losses.require(np.all(np.isfinite(gradient)), "a gradient is not finite")
