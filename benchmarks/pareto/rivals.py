@@ -23,7 +23,7 @@ PERIOD = 1.5
 EVALUATIONS = 30
 SMOOTHNESS = 1.5
 TOLERANCE, MOST_STEPS = 1e-4, 500
-"""Of the conjugate gradients: the relative residual, and the number of steps."""
+"""The relative residual and the number of steps at which the conjugate gradients end."""
 
 
 def trees_with_student_t(train: Rows, held_out: Rows) -> Entries:

@@ -15,6 +15,7 @@ from .training.data_checks import Data
 from .training.gradient_steps import Optimizer
 from .training.results import Callback, FitResult, as_callbacks
 from .training.run import HAD_ENDED, Plan
+from .training.scales import warn_of_margins
 from .training.trainer import trainer_of
 
 
@@ -207,7 +208,8 @@ def fit(
         from the prior standard deviation of Y. For a Dataset, only the first batch is checked. For
         a VecchiaSGPR, if over a third of the nearest rows of a row are at its own place, or degrees
         look like radians. If the checkpoint is of a finished fit. After training, if a DualSVGP has
-        not converged after its steps (two or more), or has stalled.
+        not converged after its steps (two or more), or has stalled; or if a lengthscale has become
+        too long for the margin of a Periodized.from_data.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. Also for minibatches if ``num_data`` of
         the model is None or differs from the number of rows, because the ELBO would be scaled
@@ -252,6 +254,8 @@ def fit(
             )
     with bars(shown=progress):  # of the model's passes, too
         result = trainer.fit(plan, left)
+    if isinstance(kernel := getattr(model, "kernel", None), gpflow.kernels.Kernel):
+        warn_of_margins(kernel)
     if result.message == HAD_ENDED:
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "

@@ -196,7 +196,7 @@ def test_warnings_and_errors() -> None:
     kernel = Matern32(lengthscales=0.02, active_dims=[0])
     model = StructuredSGPR((X, Y), kernel, features(6), noise_variance=0.1)
     gpflow.set_trainable(kernel, False)
-    message = r"the splines leave \d\d% of the prior .* about num=\d+ leave 5%"
+    message = r"leave \d\d% of the prior .* about num=\d+, which leave 5%"
     with pytest.warns(UserWarning, match=message):
         idm.fit(model, progress=False, steps=2)
     kernel.lengthscales.assign(3.0)
@@ -211,6 +211,8 @@ def test_warnings_and_errors() -> None:
     gpflow.set_trainable(inducing_variable, False)
     with pytest.raises(ValueError, match="Xnew: 1 rows are outside of the box"):
         model.predict_f(np.array([[0.0, 2.0, 0.0]]))
+    with pytest.raises(ValueError, match="X must have 3 columns, as the training rows, found 1"):
+        model.predict_f(np.zeros((1, 1)))
 
 
 def test_narrow_splines_are_told_what_is_enough() -> None:

@@ -11,7 +11,7 @@ from gpflow.kernels import Matern32
 
 from interdomain import fit
 from interdomain import inducing_variables as iv
-from interdomain.kernels import Convolutional, SphericalMatern32
+from interdomain.kernels import Convolutional, FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from interdomain.training.scales import warn_of_data
 from tests.parts import finite_rank, with_harmonics
@@ -128,3 +128,18 @@ def test_every_model_says_that_Y_is_below_the_least_noise() -> None:
     for make in models:
         texts = [text for text in caught(make) if "has a standard deviation of" in text]
         assert len(texts) == 1 and "least noise of the likelihood, 0.001 (a variance" in texts[0]
+
+
+def test_a_lengthscale_that_outgrows_the_margin() -> None:
+    """Only one that has grown: a short margin is the user's choice."""
+    rows = np.linspace(0, 1, 40)[:, None]
+    for lengthscale, margin, expected in ((0.05, 4.0, 1), (1.5, 4.0, 0), (1.5, 0.5, 0)):
+        base = Matern32(lengthscales=lengthscale)
+        kernel = Periodized.from_data(base, rows, margin=margin)
+        features = iv.BoxFourierFeatures.for_kernel(kernel, 20)
+        model = StructuredSGPR((rows, rows), FiniteRank(kernel, features), features)
+        gpflow.set_trainable(kernel, bool(expected))
+        found = caught(lambda model=model: fit(model, progress=False))
+        texts = [text for text in found if "half of the box's margin" in text]
+        assert len(texts) == expected
+        assert all("lengthscale of column 0 of the box" in text for text in texts)

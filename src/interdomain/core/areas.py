@@ -90,8 +90,10 @@ class Areas(LinearFunctional):
 
     def check(self, num_inputs: int) -> None:
         if self.points.shape[1] != num_inputs:
-            rule = f"have {num_inputs} columns, the inputs of the prior"
-            raise refusal("points", rule, self.points.shape[1], "pass a matrix [Q, D]")
+            count = self.points.shape[1]
+            rule = f"have {count} inputs, as many as the points of Areas have columns"
+            remedy = "a last column of X with the number of the functional is no input"
+            raise refusal("X", rule, num_inputs, remedy)
 
     def validate(self, name: str, inputs: Array, columns: Array) -> None:
         numbers = inputs[:, 0]

@@ -112,6 +112,10 @@ def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
     raise refusal("X", rule, X.shape[-1], remedy)
 
 
+OF_TRAINING = ", as the training rows", "pass new rows with the same columns"
+"""The arguments ``why`` and ``remedy`` of :func:`checked_columns` for rows to predict."""
+
+
 def checked_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
     """X, checked to have ``num_columns`` columns (None for any number), possibly in the graph.
 

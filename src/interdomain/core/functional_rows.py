@@ -60,7 +60,7 @@ class FunctionalRows:
         count, widths = width - self.has_numbers, self._width_columns
         if count <= max(widths, default=0):
             rule = f"have columns for the widths in {sorted(widths)}" if widths else "have inputs"
-            last = " and for the number of the functional" * self.has_numbers
+            last = ", and a last column with the number of the functional" * self.has_numbers
             raise refusal("X", rule + last, f"{width} columns", "pass X with all columns")
         columns = np.array([column for column in range(count) if column not in widths])
         for part in self.functionals:

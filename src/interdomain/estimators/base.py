@@ -91,9 +91,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _shown(self) -> Iterator[None]:
-        """A context that shows progress bars if wanted, and hides warnings of narrow splines."""
+        """A context that shows progress bars if wanted, and hides warnings that ask for
+        other features."""
         with bars(shown=self.progress), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*are so narrow beside the kernel")
+            for hidden in ("are so narrow beside the kernel", "half of the box's margin"):
+                warnings.filterwarnings("ignore", message=f".*{hidden}")
             yield
 
     def _rows(self, checked: Any) -> tuple[Array, BoolArray]:

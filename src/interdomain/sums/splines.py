@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import ge
 from typing import Any
 
 import gpflow
@@ -177,10 +178,11 @@ class Splines(FeatureStructure):
         """The largest number of splines that may be nonzero at a row."""
         return max(int(np.prod(grid.window)) for grid in self.grids)
 
-    def warn_of_spacing(self, incomplete: BoolArray) -> None:
+    def warn_of_spacing(self, incomplete: BoolArray, least: Sequence[int] = ()) -> None:
         """Warn if splines do not explain much of the prior, or are so narrow that rounding matters.
 
         :param incomplete: Whether each feature's block leaves out a part of its kernel.
+        :param least: The numbers of splines that other kernels need.
         """
         splines, kernel = self._family()
         left, is_incomplete = splines.unexplained_share(kernel), bool(incomplete[self.order[0]])
@@ -188,13 +190,14 @@ class Splines(FeatureStructure):
         if left > _MUCH and not has_rounding:
             share = _MUCH / 2
             warn(
-                f"inducing_variable: the splines leave {left:.0%} of the prior variance under the "
-                "kernel's lengthscales, which they blur; about "
-                f"num={_numbers(splines.enough(kernel, share))} leave {share:.0%}."
+                f"inducing_variable: the splines are too wide for the kernel's lengthscales, and "
+                f"leave {left:.0%} of the prior variance; make them and the model again with about "
+                f"num={_numbers(splines.enough(kernel, share))}, which leave {share:.0%}, or with "
+                "more if the noise is small."
             )
         elif has_rounding or (left < _LITTLE and is_incomplete):
             enough, remedies = splines.enough(kernel, _FEW), []
-            if enough != splines.num:
+            if enough != splines.num and all(map(ge, enough, least)):
                 remedies.append(
                     f"about num={_numbers(enough)} leave at most {_FEW:.0%} of the prior"
                 )

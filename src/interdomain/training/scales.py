@@ -22,6 +22,7 @@ from ..core.domains import boxes, complaint, outside_of_any
 from ..core.functional_rows import ActedMean
 from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
+from ..families.waves.periodized import Periodized
 
 FAR = 1_000.0
 """The number of lengthscales above which, and the inverse below which, a column is far from
@@ -76,6 +77,10 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
     :param likelihood: The likelihood of the targets, if it is not the model's.
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
+    features = getattr(model, "inducing_variable", None)
+    most = max(
+        FAR, int(getattr(features, "num_inducing", 0))
+    )  # features resolve as many
     for part, places in _scaled_columns(model.kernel, X):
         columns = places[:, part.active_dims]
         if isinstance(part, ZonalKernel):
@@ -86,7 +91,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             lengths, sizes = part.lengthscales.numpy(), np.ptp(columns, axis=0)
         if lengths is None:  # on the sphere itself no scale is wrong
             continue
-        far = _far(sizes, lengths) & np.any(columns != np.round(columns), axis=0)
+        far = _far(sizes, lengths, most) & np.any(columns != np.round(columns), axis=0)
         if np.any(far):
             column = int(np.argmax(far))
             warn(
@@ -109,6 +114,24 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
             f"deviation is {deviation:.3g}; pass (Y - Y.mean(axis=0)) / Y.std(axis=0), or a "
             "mean_function and a kernel with a variance to match."
         )
+
+
+def warn_of_margins(kernel: Kernel) -> None:
+    """Warn if a trained lengthscale is so long that the ends of the data are correlated around the
+    box of a :class:`~interdomain.kernels.Periodized`."""
+    for part in (kernel, *kernel.submodules):
+        if not isinstance(part, Periodized) or part.longest is None:
+            continue
+        lengths = np.broadcast_to(part.base_kernel.lengthscales.numpy(), part.longest.shape)
+        if np.any(far := lengths > part.longest):
+            column = int(np.argmax(far))
+            warn(
+                f"kernel: the trained lengthscale of column {column} of the box, "
+                f"{lengths[column]:.3g}, exceeds half of the box's margin, "
+                f"{part.longest[column]:.3g}, so that predictions at both ends of the data depend "
+                "on each other; make the kernel, its features and the model again by "
+                "Periodized.from_data(kernel.base_kernel, X)."
+            )
 
 
 def _scaled_columns(kernel: Kernel, X: Array) -> Iterator[tuple[Any, Array]]:
@@ -141,7 +164,7 @@ def _is_below_floor(likelihood: Any, Y: Array) -> bool:
     return bool(len(below))
 
 
-def _far(sizes: Any, lengths: Any) -> Any:
+def _far(sizes: Any, lengths: Any, most: float = FAR) -> Any:
     # Training may have made a lengthscale small or large, which is no fault of the data.
     too_small = (sizes > 0) & (sizes < np.minimum(lengths, 1.0) / FAR)
-    return too_small | (sizes > FAR * np.maximum(lengths, 1.0))
+    return too_small | (sizes > most * np.maximum(lengths, 1.0))

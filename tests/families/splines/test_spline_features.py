@@ -137,7 +137,7 @@ def test_wrong_arguments() -> None:
             (lambda: make(0.0, 1.0, 5, 0), "degree must be an integer of 1 or more, found 0"),
             (
                 lambda: make(zeros[:2], ones[:2], [2, 9], 2),
-                r"num must be 2 integers of 3 .* found .2, 9.",
+                r"num must have an integer of degree . 1 = 3 or more .* found .2, 9.*2 columns",
             ),
             (lambda: make(zeros, ones, 5, 2), "lower must have at most 3 columns, found 4"),
             (lambda: make(1.0, 1.0, 5, 2), "upper must be above lower"),

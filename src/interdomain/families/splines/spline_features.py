@@ -130,8 +130,8 @@ class SplineFeatures(InterDomainInducingVariables):
         numbers = as_integers("num", num, "pass one number, or one for each column")
         self.num = numbers * width if len(numbers) == 1 else numbers
         if len(self.num) != width or min(self.num) <= self.degree:
-            remedy = "pass one for each column of the box"
-            rule = f"be {width} integers of {self.degree + 1} (the degree and one) or more"
+            remedy = f"the box has {width} column" + "s" * (width > 1) + ", by lower and upper"
+            rule = f"have an integer of degree + 1 = {self.degree + 1} or more for each column"
             raise refusal("num", rule, short(num), remedy)
         _check_digits(self.lower, self.upper, np.subtract(self.num, self.degree))
         size = math.prod(self.num)

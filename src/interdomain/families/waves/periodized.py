@@ -72,12 +72,14 @@ class Periodized(UniformVariance):
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` is the upper end, ``[D]``.
     :ivar periods: The lengths of the box, ``[D]``.
     :ivar num_columns: The number D of columns of the box, after ``active_dims``.
+    :ivar longest: The lengthscales that the margin of :meth:`from_data` allows, ``[D]``.
     :ivar is_cycle: Whether :meth:`cycle` made the kernel. Rows may then be outside of the box.
     :raises ValueError: If the box is empty or not finite, or if the base kernel has an unknown
         spectral density or other columns than the box.
     """
 
     is_cycle = False
+    longest: Array | None = None
 
     def __init__(
         self,
@@ -119,7 +121,9 @@ class Periodized(UniformVariance):
         lengthscales = column_lengthscales(base_kernel, values.shape[1])
         reach = number("margin", margin, above=0) * lengthscales / 2
         ends = np.min(values, axis=0) - reach, np.max(values, axis=0) + reach
-        return cls(base_kernel, *ends, active_dims=active_dims, name=name)
+        kernel = cls(base_kernel, *ends, active_dims=active_dims, name=name)
+        kernel.longest = np.maximum(reach, lengthscales)
+        return kernel
 
     @classmethod
     def cycle(

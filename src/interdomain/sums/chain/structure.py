@@ -110,9 +110,10 @@ class SpaceTime(ChainFeatures, FeatureStructure):
 
         :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
+        needed = [splines.enough(kernel) for splines, kernel in (term.time for term in self.terms)]
         for term in self.terms:
             part = incomplete[term.numbers.ravel()[:1]]
-            Splines([term.time], 0).warn_of_spacing(part)
+            Splines([term.time], 0).warn_of_spacing(part, np.max(needed, axis=0))
 
     # Sums over rows, as arrays.
 
