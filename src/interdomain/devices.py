@@ -34,7 +34,9 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
         return tuple(gpus) if len(gpus) > 1 else None
     known = {device.name.rsplit("device:", 1)[-1]: device.name for device in available}
     listed = items("devices", devices, 'a list of names, "auto" or None')
-    names = [str(name).rsplit("device:", 1)[-1].strip("/") for name in listed]
+    names = [
+        str(getattr(name, "name", name)).rsplit("device:", 1)[-1].strip("/") for name in listed
+    ]
     missing = [name for name in names if name not in known]
     if missing or not names:
         raise ValueError(
@@ -68,9 +70,13 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
             if isinstance(value, gpflow.Parameter):
                 setattr(owner, name, _on_device(value, targets))
             elif isinstance(value, list):
-                for k, item in enumerate(value):
-                    if isinstance(item, gpflow.Parameter):
-                        value[k] = _on_device(item, targets)
+                moved = [_moved(item, targets) for item in value]
+                if any(new is not old for new, old in zip(moved, value, strict=True)):
+                    setattr(owner, name, moved)  # a changed list could not be saved
+
+
+def _moved(item: Any, targets: dict[int, str]) -> Any:
+    return _on_device(item, targets) if isinstance(item, gpflow.Parameter) else item
 
 
 def _on_device(parameter: gpflow.Parameter, targets: dict[int, str]) -> gpflow.Parameter:

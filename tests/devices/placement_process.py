@@ -1,6 +1,7 @@
 """Run by ``test_placement`` in a process of its own, which has four logical CPUs: prints JSON."""
 
 import json
+import tempfile
 from collections import Counter
 from typing import Any
 
@@ -127,6 +128,16 @@ def largest_difference(
     }
 
 
+def restored(model: HVGP, other: HVGP) -> bool:
+    """Whether another placed model has the parameters of a checkpoint of the first."""
+    model.q_mu[0].assign(model.q_mu[0] + 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(model=model).write(f"{folder}/checkpoint")
+        tf.train.Checkpoint(model=other).restore(path).assert_consumed()
+    pairs = zip(model.trainable_variables, other.trainable_variables, strict=True)
+    return all(bool(np.all(one == two)) for one, two in pairs)
+
+
 def variables_of(model: HVGP) -> dict[str, list[str]]:
     points = model.inducing_variable.Z_per_component
     lists = {"q_mu": model.q_mu, "q_sqrt": model.q_sqrt, "Z": points}
@@ -148,6 +159,7 @@ def main() -> None:
             "travelling": travelling(compiled.graph),
             "variables": variables_of(model),
             "differences": largest_difference(model, compiled, harmonic(None)),
+            "restored": restored(model, harmonic(names)),
         }
     }
     model = two_sizes(["CPU:1", "CPU:3"])

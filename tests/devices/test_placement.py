@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from interdomain.devices import resolve_devices
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
@@ -68,6 +69,10 @@ def test_results_are_those_of_one_device(results: dict[str, Any]) -> None:
         assert max(results[case]["differences"].values()) < 1e-10, results[case]["differences"]
 
 
+def test_placed_models_have_checkpoints(results: dict[str, Any]) -> None:
+    assert results["four"]["restored"]
+
+
 def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
     """Five points on CPU:1 and nine on CPU:3: the factors tell them apart."""
     two = results["two sizes"]
@@ -77,6 +82,7 @@ def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
 def test_names() -> None:
     for name in ("CPU:0", "/CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"):
         assert [found[-13:] for found in resolve_devices([name]) or ()] == ["/device:CPU:0"]
+    assert resolve_devices(tf.config.list_logical_devices("CPU")) == resolve_devices(["CPU:0"])
     message_start = r"devices must be names of devices that TensorFlow has, \['CPU:0'.*, found "
     for wrong, message in (
         ("CPU:0", "devices must be a list of names"),
