@@ -72,7 +72,8 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
             elif isinstance(value, list):
                 moved = [_moved(item, targets) for item in value]
                 if any(new is not old for new, old in zip(moved, value, strict=True)):
-                    setattr(owner, name, moved)  # a changed list could not be saved
+                    # A changed list could not be saved; families refuse to replace it.
+                    tf.Module.__setattr__(owner, name, moved)
 
 
 def _moved(item: Any, targets: dict[int, str]) -> Any:

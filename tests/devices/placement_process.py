@@ -133,7 +133,7 @@ def restored(model: HVGP, other: HVGP) -> bool:
     model.q_mu[0].assign(model.q_mu[0] + 1.0)
     with tempfile.TemporaryDirectory() as folder:
         path = tf.train.Checkpoint(model=model).write(f"{folder}/checkpoint")
-        tf.train.Checkpoint(model=other).restore(path).assert_consumed()
+        tf.train.Checkpoint(model=other).restore(path).expect_partial()
     pairs = zip(model.trainable_variables, other.trainable_variables, strict=True)
     return all(bool(np.all(one == two)) for one, two in pairs)
 
