@@ -77,3 +77,49 @@ def test_wrong_kinds(number: int) -> None:
         with pytest.raises(ValueError, match=rf"^{name}\b"):
             make(value)
             pytest.fail(f"{name}={value!r} was taken")
+
+
+ZONAL_KERNELS = [
+    getattr(KERNELS, name)
+    for name in sorted(KERNELS.__all__)
+    if issubclass(getattr(KERNELS, name), KERNELS.ZonalKernel) and name != "ZonalKernel"
+]
+
+
+@pytest.mark.parametrize("kernel", ZONAL_KERNELS, ids=lambda kernel: kernel.__name__)
+def test_lengthscales_of_zonal_kernels(kernel: Any) -> None:
+    """A lengthscale for each column is replaced by a weight variance; on the globe, by a number."""
+    remedy = "lengthscale instead" if kernel.__name__.startswith("Globe") else "weight_variances"
+    message = (
+        rf"^lengthscales must not be passed to {kernel.__name__}, found \[1, 2\]; pass {remedy}"
+    )
+    with pytest.raises(TypeError, match=message):
+        kernel(lengthscales=[1, 2])
+
+
+def test_a_number_of_harmonics() -> None:
+    with pytest.raises(
+        ValueError, match=r"^max_degree must .* for_data\(kernel, X, num_inducing\)"
+    ):
+        Harmonics.for_kernel(ZONAL, 300)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: KERNELS.Periodized.from_data(Matern32(), X),
+        lambda X: FEATURES.SplineFeatures.from_data(X, 5, 2),
+        lambda X: FEATURES.VariationalFourierFeatures.from_data(X[:, 1:], 5),
+        lambda X: FEATURES.FixedPlaces.from_data(X),
+        lambda X: Harmonics.for_data(ZONAL, X, 5),
+        lambda X: Activations.from_data(ZONAL, X, 3, "relu", 4),
+        lambda X: HarmonicPoints.from_data(HARMONIC, X, 3),
+    ],
+)
+def test_rows_that_are_not_finite(make: Callable[[Any], Any]) -> None:
+    """The error names the first row with NaN or infinity."""
+    for value in (np.nan, np.inf):
+        wrong = X.copy()
+        wrong[[7, 9], 1] = value
+        with pytest.raises(ValueError, match=rf"^X must be finite, found {value} in row 7 "):
+            make(wrong)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import operator
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +24,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The memory of this machine in GiB, if the operating system reports it. A constructor, or the first
 # use of its object, refuses to build a larger array.
@@ -57,6 +59,24 @@ def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
 def refusal(name: str, rule: str, found: Any, remedy: str) -> ValueError:
     """The error for an argument that breaks ``rule``, such as "be positive" or "have columns"."""
     return ValueError(f"{name} must {rule}, found {found}; {remedy}.")
+
+
+def lacks(argument: str, remedy: str) -> Callable[[Function], Function]:
+    """A decorator for a method without an argument that users expect. A call with this keyword
+    raises a TypeError, as any unknown keyword does, whose message has the remedy."""
+
+    def decorate(method: Function) -> Function:
+        @functools.wraps(method)
+        def checked(self: Any, *args: Any, **options: Any) -> Any:
+            if argument in options:
+                where = f"{type(self).__name__}.{method.__name__}".removesuffix(".__init__")
+                found = short(options[argument])
+                raise TypeError(str(refusal(argument, f"not be passed to {where}", found, remedy)))
+            return method(self, *args, **options)
+
+        return cast(Function, checked)
+
+    return decorate
 
 
 def as_integer(value: Any) -> int | None:
@@ -230,8 +250,11 @@ def finite_array(
     if np.any(np.isinf(array)) or not (missing or np.all(np.isfinite(array))):
         if array.ndim == 0:
             raise ValueError(f"{name} must be finite, found {short(array)}; pass a finite number.")
+        wrong = np.argwhere(np.isinf(array) if missing else ~np.isfinite(array))[0]
+        place = "row" if array.ndim > 1 else "entry"
+        found = f"{array[tuple(wrong)]:g} in {place} {wrong[0]} (counted from zero)"
         what = "infinite entries" if missing else "NaN and infinite entries"
-        raise ValueError(f"{name} must be finite; remove {what}.")
+        raise refusal(name, "be finite", found, f"remove {what}")
     return array
 
 

@@ -302,6 +302,26 @@ def test_models_by_name() -> None:
         assert names_for("auto", data, gaussian=gaussian, grows=grows) == names
 
 
+def test_text() -> None:
+    """Text in an array, and in y of a regressor; numbers may be text."""
+    levels = [f"R{k % 3}" for k in range(len(X))]
+    table = np.column_stack([X.astype(object), levels])
+    message = r"X must be numbers, .* the text 'R0'; pass a data frame .* GPRegressor\(categorical="
+    for rows in (table, table.astype(str), table.tolist()):
+        with pytest.raises(ValueError, match=message):
+            regressor().fit(rows, Y)
+    with pytest.raises(ValueError, match=r"X must be numbers, .* GPClassifier\(categorical="):
+        GPClassifier().fit(table, Y > 100)
+    for rows in (X, pd.DataFrame(X)):
+        for targets in (levels, np.array(levels, object)):
+            with pytest.raises(ValueError, match="y must be numbers, found the text 'R0'; GPClass"):
+                regressor().fit(rows, targets)
+    found = regressor().fit(X.astype(str).tolist(), Y)
+    with pytest.raises(ValueError, match="X must be numbers, if it is an array"):
+        found.predict(table)
+    np.testing.assert_allclose(found.predict(X[:5]), regressor().fit(X, Y).predict(X[:5]))
+
+
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong, message in (
         ({"model": "best"}, "model must be 'auto' or 'exact' or"),
@@ -315,8 +335,9 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             GPRegressor(progress=False).set_params(**wrong).fit(500 * X, Y)
     with pytest.raises(ValueError, match="model must be one for these rows, of 4 columns"):
         regressor("waves").fit(np.hstack([X, X]), Y)
-    with pytest.raises(TypeError, match="sample_weight"):
-        regressor().fit(X, Y, sample_weight=np.ones(len(X)))
+    for method in (regressor().fit, regressor().partial_fit, GPClassifier().fit):
+        with pytest.raises(TypeError, match="sample_weight must not .* a number of repetitions"):
+            method(X, Y, sample_weight=np.ones(len(X)))
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     for name in ("base", "regressor"):
         monkeypatch.delitem(sys.modules, f"interdomain.estimators.{name}")

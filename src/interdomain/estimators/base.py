@@ -15,14 +15,32 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import predict_in_batches
-from .._arguments import Array, BoolArray, choice, warn
+from .._arguments import Array, BoolArray, choice, refusal, warn
 from .._progress import bars
 from .candidates import BOXED, NAMED, names_for
 from .prepared import prepare
 from .recommend import choose
 
+MEANINGS = "a weight may mean a number of repetitions, or one over the noise variance"
+"""The reason why estimators have no weights of rows."""
+
 _MARGIN = 0.1
 """The margin of a model's box around the training rows, in ranges of each column."""
+
+
+def _text(values: Any) -> str | None:
+    """The first text in an array that is not a number; None if there is none."""
+    try:
+        entries = np.asarray(values).ravel()
+    except (TypeError, ValueError):  # rows of different lengths, for example
+        return None
+    if entries.dtype.kind in "OSU":
+        for entry in entries.tolist():
+            try:
+                _ = float(entry) if isinstance(entry, (str, bytes)) else None
+            except ValueError:
+                return str(entry)
+    return None
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -52,8 +70,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if not reset:
             check_is_fitted(self)
         pair = (y,) if reset or y_options else ()
+        if (text := _text(y)) is not None and y_options:
+            raise refusal("y", "be numbers", f"the text {text!r}", "GPClassifier predicts classes")
         least, framed = 1 + reset, hasattr(X, "columns")
         if not framed and self.categorical is None:
+            if (text := _text(X)) is not None:
+                remedy = (
+                    "pass a data frame (a ColumnTransformer returns one after "
+                    "set_output(transform='pandas')), or the numbers of such columns: "
+                    f"{type(self).__name__}(categorical=[...])"
+                )
+                rule = "be numbers, if it is an array"
+                raise refusal("X", rule, f"the text {text!r}", remedy)
             options = {"dtype": np.float64, "ensure_min_samples": least, **y_options}
             return validate_data(self, X, *pair, reset=reset, **options)
         rows = X if framed else np.asarray(X, object)

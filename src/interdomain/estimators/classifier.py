@@ -9,9 +9,9 @@ from gpflow.likelihoods import Bernoulli
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._arguments import Array
+from .._arguments import Array, lacks
 from . import outputs
-from .base import Estimator
+from .base import MEANINGS, Estimator
 
 
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
@@ -37,6 +37,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         the rows, and wrong arguments.
     """
 
+    @lacks("sample_weight", f"{MEANINGS}; repeat rows instead")
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Choose a model and train it.
 

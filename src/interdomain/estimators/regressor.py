@@ -13,9 +13,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .. import predict_quantiles
-from .._arguments import Array, choice, number
+from .._arguments import Array, choice, lacks, number
 from . import outputs
-from .base import Estimator
+from .base import MEANINGS, Estimator
 from .more_rows import with_more_rows
 
 _STUDENT = "StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)"
@@ -82,6 +82,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         super().__init__(model, seconds=seconds, progress=progress, **given)
         self.noise, self.bounds = noise, bounds
 
+    @lacks("sample_weight", f"{MEANINGS}; repeat rows, or pass noise_variance")
     def fit(self, X: Any, y: Any, noise_variance: Any = None) -> GPRegressor:
         """Choose a model and train it.
 
@@ -110,6 +111,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
             noise_variance=noise_variance,
         )
 
+    @lacks("sample_weight", f"{MEANINGS}; repeat rows, or pass noise_variance")
     def partial_fit(self, X: Any, y: Any, noise_variance: Any = None) -> GPRegressor:
         """Add rows to the model. The first call trains as :meth:`fit` does.
 

@@ -14,8 +14,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import finite_array, number, refusal
-from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
+from ..._arguments import finite_array, lacks, number, refusal
+from .kernel import LENGTHSCALES, ZonalKernel, ZonalKernelOfDimension, check_zonal
 from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
 
@@ -60,6 +60,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
     :raises ValueError: As for :class:`ZonalKernel`; also if an argument is not as above.
     """
 
+    @lacks("lengthscales", LENGTHSCALES)
     def __init__(
         self,
         ratios: TensorType,

@@ -124,16 +124,24 @@ class SphericalHarmonics(ActedHarmonics):
 
     @classmethod
     def for_kernel(
-        cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
+        cls,
+        kernel: ZonalKernel,
+        input_dim: int,
+        max_degree: int | None = None,
+        *,
+        name: str | None = None,
     ) -> SphericalHarmonics:
         """Make all harmonics up to ``max_degree`` with nonzero eigenvalues under the kernel.
 
         :param input_dim: The number D of input columns of the kernel (after ``active_dims``); 2
             with ``inputs="degrees"``.
+        :param max_degree: The highest degree, which has no default. :meth:`for_data` chooses a
+            number of harmonics.
         :raises ValueError: If the kernel is not zonal or has other inputs; also as for the class.
         """
         check_zonal(kernel)
-        max_degree = integer("max_degree", max_degree, at_least=0)
+        remedy = "for a number of harmonics, call for_data(kernel, X, num_inducing)"
+        max_degree = integer("max_degree", max_degree, at_least=0, remedy=remedy)
         dimension = kernel.lift.dimension(integer("input_dim", input_dim, at_least=1), "input_dim")
         return cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
 

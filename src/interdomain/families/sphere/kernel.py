@@ -13,13 +13,16 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import Array, choice, instance, refusal
+from ..._arguments import Array, choice, instance, lacks, refusal
 from ...core.columns import WholeRows, checked_columns, kernel_method
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
 from .mathematics.funk_hecke import funk_hecke_coefficients
 from .mathematics.zonal_series import cosines, level_multiplicities, zonal_matrix
+
+LENGTHSCALES = "pass weight_variances instead, 1 / l**2 for a lengthscale l of a column"
+"""The remedy for ``lengthscales``, which stationary kernels of GPflow have."""
 
 
 class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
@@ -60,6 +63,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
     radial_power: float = 1.0
     """The power of r r' in the kernel."""
 
+    @lacks("lengthscales", LENGTHSCALES)
     def __init__(
         self,
         *,

@@ -13,9 +13,9 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
-from ..._arguments import choice, number
+from ..._arguments import choice, lacks, number
 from ...core.parameters import positive_parameter
-from .kernel import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
+from .kernel import LENGTHSCALES, ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 from .mathematics.heat_kernel import haversines
 from .mathematics.laplace_beltrami import stationary_eigenvalues, stationary_kernel
 
@@ -23,6 +23,7 @@ from .mathematics.laplace_beltrami import stationary_eigenvalues, stationary_ker
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
     """A zonal kernel with a lengthscale; :class:`SphericalMatern52` describes the parameters."""
 
+    @lacks("lengthscales", LENGTHSCALES)
     def __init__(
         self,
         *,
@@ -171,6 +172,7 @@ class ChordalSquaredExponential(SphericalStationary):
 class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
     """A stationary kernel on the globe, for inputs in degrees: see :class:`GlobeMatern32`."""
 
+    @lacks("lengthscales", "pass lengthscale instead, one number in radians")
     def __init__(
         self,
         *,
