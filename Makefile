@@ -24,8 +24,7 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-# What uv installs is compiled by its first import. If that may not write it down, every process of
-# the tests compiles TensorFlow again.
+# The sources of this checkout are compiled by their first import, and written down.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Two processes, each with one thread, since four would wait for each other on two cores; a file's

@@ -11,7 +11,8 @@
 # An environment of another checkout that still exists is used as it is. Installing this checkout
 # into it would make that checkout import these sources.
 #
-# uv installs in a quarter of pip's time, and knows overrides. Where it cannot, pip does.
+# uv installs in a quarter of pip's time, and knows overrides. Where it cannot, pip does. Both compile
+# what they install, so that the first import of TensorFlow takes no longer than later imports.
 set -euo pipefail
 
 folder=$1
@@ -112,7 +113,8 @@ echo "Installing ${what[*]} into $folder (TensorFlow is large: a minute or more 
 pip_install=("$folder/bin/python" -m pip install --progress-bar off)
 install_by_uv() {
     with_progress "${pip_install[@]}" --target "$folder/uv" --upgrade uv && configure_uv &&
-        with_progress "$folder/uv/bin/uv" pip install --python "$folder/bin/python" "$@"
+        with_progress "$folder/uv/bin/uv" pip install --compile-bytecode \
+            --python "$folder/bin/python" "$@"
 }
 
 if [[ $overrides ]]; then
