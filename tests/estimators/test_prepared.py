@@ -111,7 +111,12 @@ def test_latitudes_and_longitudes() -> None:
         (np.column_stack([TABLE, TEXT]), TARGETS, {}, "X must be real numbers"),
         (GAPS, TARGETS, {}, "X must be finite"),
         (Frame(age=GAPS[:, 0]), TARGETS, {}, "X: column 'age' must not have missing or infinite"),
-        (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be real numbers: a column"),
+        (
+            Frame(day=np.full(ROWS, None)),
+            TARGETS,
+            {},
+            "X: column .day. must be real numbers: a col",
+        ),
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
         (TABLE, TARGETS, {"inputs": "degrees"}, "two columns alone, latitude and longitude"),

@@ -105,7 +105,7 @@ def test_types_of_inputs(make: Callable[[], Any]) -> None:
         for found in (model.predict_f(new), model.predict_y(new), posterior.predict_f(new)):
             np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
     for new in (X + 1j, tf.constant(X + 1j), X.astype("datetime64[s]"), X.astype(str)):
-        with pytest.raises(ValueError, match="Xnew must be .*real numbers, found"):
+        with pytest.raises(ValueError, match="Xnew must be real numbers.* found"):
             model.predict_f(new)
 
 

@@ -86,6 +86,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return validate_data(self, X, *pair, reset=reset, **options)
         rows = X if framed else np.asarray(X, object)
         validate_data(self, rows, *pair, reset=reset, skip_check_array=True)
+        if reset and framed and all(isinstance(name, str) for name in X.columns):
+            # scikit-learn 1.6 does not read the names of frames of polars 2.
+            self.feature_names_in_ = np.asarray(X.columns, object)
         if not pair:
             return rows
         numbers = {"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": least}

@@ -178,6 +178,12 @@ class Splines(FeatureStructure):
         """The largest number of splines that may be nonzero at a row."""
         return max(int(np.prod(grid.window)) for grid in self.grids)
 
+    def needed(self) -> tuple[int, ...]:
+        """The number of splines in each column that the kernel needs."""
+        splines, kernel = self._family()
+        numbers: tuple[int, ...] = splines.enough(kernel)
+        return numbers
+
     def warn_of_spacing(self, incomplete: BoolArray, least: Sequence[int] = ()) -> None:
         """Warn if splines do not explain much of the prior, or are so narrow that rounding matters.
 

@@ -32,7 +32,7 @@ class LBFGS:
     """SciPy's L-BFGS-B over all trainable variables of a model.
 
     A parameter such as a lengthscale of 500 is almost its own unconstrained variable, and must move
-    by hundreds. Variables that start above :data:`_LARGE` are therefore divided by their start.
+    by hundreds. Such variables are therefore divided by their start (:func:`_units`).
 
     A line search may reach a point without a finite loss, for instance because a factorisation
     fails. The point is rejected by a loss that is larger than the loss of the iterate.
@@ -86,7 +86,7 @@ class LBFGS:
 
         options = {"maxfun": _EVALUATIONS_PER_ITERATION * most, **self._options, "maxiter": most}
         start = gpflow.optimizers.Scipy.initial_parameters(self.variables).numpy()
-        units = np.where(np.abs(start) > _LARGE, np.abs(start), 1.0)
+        units = _units(self._model, self.variables)
         how: dict[str, Any] = {"method": "L-BFGS-B", "jac": True, "options": options}
         try:
             result = scipy.optimize.minimize(
@@ -132,6 +132,29 @@ class LBFGS:
         if self._loss is None:
             self._loss, self._zero = loss, loss if self._from_zero else 0.0
         return loss - self._zero, gradient
+
+
+def _units(model: Any, variables: tuple[tf.Variable, ...]) -> Array:
+    """The change of each variable that changes its parameter by about its own size; one for
+    variables that need less than :data:`_LARGE`, and for transforms between different shapes."""
+    transforms = {
+        id(parameter.unconstrained_variable): parameter.transform
+        for parameter in getattr(model, "trainable_parameters", ())
+    }
+    units = []
+    for variable in variables:
+        transform, unit = transforms.get(id(variable)), tf.abs(variable)
+        if transform is not None:
+            with tf.GradientTape() as tape:
+                value = transform(variable)
+            change = tape.gradient(value, variable)
+            is_elementwise = value.shape == variable.shape
+            # A variable below zero belongs to a parameter near its bound.
+            unit = (
+                tf.minimum(variable, value / change) if is_elementwise else tf.ones_like(variable)
+            )
+        units.append(tf.where(unit > _LARGE, unit, tf.ones_like(unit)))
+    return np.asarray(gpflow.optimizers.Scipy.pack_tensors(units), np.float64)
 
 
 def _assign(variables: tuple[tf.Variable, ...], x: tf.Tensor) -> None:

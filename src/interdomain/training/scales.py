@@ -22,7 +22,6 @@ from ..core.domains import boxes, complaint, outside_of_any
 from ..core.functional_rows import ActedMean
 from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
-from ..families.waves.periodized import Periodized
 
 FAR = 1_000.0
 """The number of lengthscales above which, and the inverse below which, a column is far from
@@ -115,21 +114,10 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
 
 
 def warn_of_margins(kernel: Kernel) -> None:
-    """Warn if a trained lengthscale is so long that the ends of the data are correlated around the
-    box of a :class:`~interdomain.kernels.Periodized`."""
+    """Warn of a kernel on a box whose trained lengthscales are too long for the box's margin."""
     for part in (kernel, *kernel.submodules):
-        if not isinstance(part, Periodized) or part.longest is None:
-            continue
-        lengths = np.broadcast_to(part.base_kernel.lengthscales.numpy(), part.longest.shape)
-        if np.any(far := lengths > part.longest):
-            column = int(np.argmax(far))
-            warn(
-                f"kernel: the trained lengthscale of column {column} of the box, "
-                f"{lengths[column]:.3g}, exceeds half of the box's margin, "
-                f"{part.longest[column]:.3g}, so that predictions at both ends of the data depend "
-                "on each other; make the kernel, its features and the model again by "
-                "Periodized.from_data(kernel.base_kernel, X)."
-            )
+        if fault := getattr(part, "fault_of_margin", None):
+            warn(f"kernel: {fault}")
 
 
 def _scaled_columns(kernel: Kernel, X: Array) -> Iterator[tuple[Any, Array]]:

@@ -150,7 +150,7 @@ def test_several_columns() -> None:
     [
         ((0.0,), "period must be positive, found 0"),
         (([24.0, -1.0],), "period must be positive"),
-        (("a day",), "period must be a number or a vector"),
+        (("a day",), "period must be real numbers: a number or a vector"),
         ((24.0, [0.0, 1.0]), "start must have 1 numbers, found 2; pass a number"),
         (([24.0, 7.0],), "columns"),
     ],

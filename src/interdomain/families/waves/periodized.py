@@ -125,6 +125,23 @@ class Periodized(UniformVariance):
         kernel.longest = np.maximum(reach, lengthscales)
         return kernel
 
+    @property
+    def fault_of_margin(self) -> str | None:
+        """A message, if a lengthscale is so long that the ends of the data are correlated around
+        the box; None for a box that :meth:`from_data` did not make."""
+        if self.longest is None:
+            return None
+        lengths = column_lengthscales(self.base_kernel, self.num_columns)
+        far = np.flatnonzero(lengths > self.longest)
+        if not len(far):
+            return None
+        return (
+            f"the trained lengthscale of column {far[0]} of the box, {lengths[far[0]]:.3g}, "
+            f"exceeds half of the box's margin, {self.longest[far[0]]:.3g}, so that predictions "
+            "at both ends of the data depend on each other; make the kernel, its features and the "
+            "model again by Periodized.from_data(kernel.base_kernel, X)."
+        )
+
     @classmethod
     def cycle(
         cls,

@@ -110,10 +110,10 @@ class SpaceTime(ChainFeatures, FeatureStructure):
 
         :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
-        needed = [splines.enough(kernel) for splines, kernel in (term.time for term in self.terms)]
-        for term in self.terms:
-            part = incomplete[term.numbers.ravel()[:1]]
-            Splines([term.time], 0).warn_of_spacing(part, np.max(needed, axis=0))
+        splines = [Splines([term.time], 0) for term in self.terms]
+        least = np.max([each.needed() for each in splines], axis=0)
+        for term, each in zip(self.terms, splines, strict=True):
+            each.warn_of_spacing(incomplete[term.numbers.ravel()[:1]], least)
 
     # Sums over rows, as arrays.
 
