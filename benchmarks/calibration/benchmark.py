@@ -6,6 +6,8 @@ predictive distribution of f is the posterior, the probability below the truth i
 Functions are columns of Y; each counts at one place, so that ranks are independent.
 waves, globe, table, splines, units   StructuredSGPR of waves, harmonics of the globe, features of
                         effects, splines, activation features.
+means, space_time       rows that are means over boxes; five stations at eight times, by splines of
+                        time, with predictions at other places and times.
 neighbours, both        VecchiaSGPR of the ten nearest rows; with waves.
 merged, weights         ten places of four rows each as ten rows; a noise variance for each row.
 groups                  intercepts of four groups and the nearest rows; held-out rows have a fifth.
@@ -112,6 +114,30 @@ def structured(
         return exact(rng, functions, made[0], X, new, lambda data: model(data, *made))
 
     return found
+
+
+def means(rng: np.random.Generator, functions: int) -> Array:
+    """Ranks of values, under rows that are means over boxes."""
+    box, waves = box_waves()
+    parts = [idm.functionals.Mean([0.6, 0.3]), idm.functionals.Value()]
+    kernel = idm.kernels.Functional(idm.kernels.FiniteRank(box, waves), parts)
+    X, new = (np.c_[square(rng, n), np.full(n, k)] for k, n in enumerate((ROWS, PLACES)))
+    model = partial(idm.models.StructuredSGPR, noise_variance=NOISE)
+    return exact(rng, functions, kernel, X, new, lambda data: model(data, kernel, waves))
+
+
+def space_time(rng: np.random.Generator, functions: int) -> Array:
+    stations, hours = square(rng, 5), np.linspace(0, 9, ROWS // 5)
+    X = np.c_[np.repeat(stations, len(hours), axis=0), np.tile(hours, 5)]
+    new = np.c_[square(rng, PLACES), rng.uniform(0, 10, PLACES)]
+    space = gpflow.kernels.Matern32(lengthscales=0.7, active_dims=[0, 1])
+    time = gpflow.kernels.Matern32(lengthscales=2.0, active_dims=[2])
+    splines = idm.inducing_variables.SplineFeatures(0, 10, 12, degree=2)
+    places = idm.inducing_variables.FixedPlaces(stations)
+    features = idm.inducing_variables.ProductInducingVariables([places, splines])
+    kernel = space * idm.kernels.FiniteRank(time, splines)
+    model = partial(idm.models.StructuredSGPR, noise_variance=NOISE)
+    return exact(rng, functions, kernel, X, new, lambda data: model(data, kernel, features))
 
 
 def optimal(model: Any, data: Any) -> Any:
@@ -234,6 +260,8 @@ MODELS: Mapping[str, Callable[..., Array]] = {
     "table": structured(table_features),
     "splines": structured(grid_splines),
     "units": structured(softplus_units),
+    "means": means,
+    "space_time": space_time,
     "neighbours": neighbours,
     "both": partial(neighbours, both=True),
     "merged": merged,
