@@ -3,6 +3,7 @@ levels. Names of columns are never evaluated as code."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -133,9 +134,11 @@ def column_place(argument: str, column: Any, names: Sequence[Any]) -> int:
         return keys.index(_key(column))
     place = as_integer(column)
     if place is None or not 0 <= place < len(names):
+        texts = [str(name) for name in names]
+        near = difflib.get_close_matches(str(column), texts, cutoff=0.3) or texts[:10]
         raise ValueError(
-            f"{argument} must have names or numbers of columns, found {short(column)}; the columns "
-            f"are {short(list(names))}."
+            f"{argument} must have names or numbers of columns, found {short(column)}; pass one of "
+            f"the {len(texts)} columns, such as {', '.join(map(repr, near))}."
         )
     return place
 
