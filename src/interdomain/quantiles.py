@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -86,8 +87,9 @@ def predict_quantiles(
     if is_gaussian:
         gaussian_quantiles: Array = mean + np.sqrt(variance) * ndtri(probabilities)
         return gaussian_quantiles
+    upper_quantiles: Callable[..., Array]
     if isinstance(likelihood, StudentT):
-        arguments, upper_quantiles = [variance[:, :, 0]], cast(Any, _under_student_t)
+        arguments, upper_quantiles = [variance[:, :, 0]], _under_student_t
     else:
         arguments = [variance[:, :1, 0], mean[:, 1:, 0], variance[:, 1:, 0]]
         mean, upper_quantiles = mean[:, :1], _under_noise_of_x

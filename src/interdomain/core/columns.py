@@ -112,10 +112,6 @@ def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
     raise refusal("X", rule, X.shape[-1], remedy)
 
 
-OF_TRAINING = ", as the training rows", "pass new rows with the same columns"
-"""The arguments ``why`` and ``remedy`` of :func:`checked_columns` for rows to predict."""
-
-
 def checked_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
     """X, checked to have ``num_columns`` columns (None for any number), possibly in the graph.
 
@@ -126,6 +122,12 @@ def checked_columns(X: TensorType, num_columns: int | None, why: str, remedy: st
     if num_columns is not None and X.shape[-1] not in (None, num_columns):
         raise ValueError(f"X must have {num_columns} columns{why}, found {X.shape[-1]}; {remedy}.")
     return X
+
+
+def as_in_training(X: TensorType, num_columns: int) -> tf.Tensor:
+    """Rows X to predict, checked to have the columns of the training rows."""
+    remedy = "pass new rows with the same columns"
+    return checked_columns(X, num_columns, ", as the training rows", remedy)
 
 
 def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:

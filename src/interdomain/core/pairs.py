@@ -130,6 +130,21 @@ def Kuf_in_domain(inducing_variable: InducingVariables, kernel: Kernel, X: Tenso
     return family.Kuf_in_domain(kernel, X)
 
 
+def features_of_blocks(
+    blocks: Sequence[Block], X: tf.Tensor, number: int, *, in_domain: bool
+) -> tf.Tensor:
+    """The features of some blocks at rows, ``[n, number]``, in float64.
+
+    :param number: The number of all features; the blocks may be none.
+    :param in_domain: Whether the rows are known to be in the features' domains.
+    """
+    covariances = Kuf_in_domain if in_domain else Kuf
+    features = [tf.cast(covariances(*block, X), tf.float64) for block in blocks]
+    none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
+    stacked = tf.ensure_shape(tf.concat([none, *features], axis=0), [number, None])
+    return tf.linalg.matrix_transpose(stacked)
+
+
 def feature_sums(
     inducing_variable: InducingVariables,
     kernel: Kernel,

@@ -20,7 +20,7 @@ from gpflow.kernels import Kernel
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array
-from ..core.columns import OF_TRAINING, checked_columns
+from ..core.columns import as_in_training
 from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
 from ..core.latents import LatentGPs
@@ -60,7 +60,7 @@ class GroupPosterior(WeightsPosterior):
         full_output_cov: bool,
     ) -> MeanAndVariance:
         means, roots, slopes, variances, explained, whitening = tensors
-        Xnew = checked_columns(Xnew, self._features.num_columns, *OF_TRAINING)
+        Xnew = as_in_training(Xnew, self._features.num_columns)
         rows = Rows(Xnew, [LatentGPs(self.kernel, (self.X_data,))])
         first, size = self._sums.groups.first(rows.flat), self._sums.groups.num_first
         others = self._sums.groups.rest(rows.flat, in_domain=False)

@@ -9,11 +9,10 @@ import gpflow
 import numpy as np
 import scipy.sparse
 import tensorflow as tf
-from gpflow.covariances import Kuf
 
 from .._arguments import Array, IntArray
 from ..core.family import Block
-from ..core.pairs import Kuf_in_domain, Kuu_operator, structure_of
+from ..core.pairs import Kuu_operator, features_of_blocks, structure_of
 from ..core.structures import FeatureStructure, dense_entries
 from ..linalg import Diagonal, StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
@@ -96,7 +95,7 @@ class Groups(FeatureStructure):
     def rest(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
         """The features of rows without the first L features, ``[n, B]``, in float64."""
         blocks = [block for k, block in enumerate(self._blocks) if k != self._first]
-        return _features(blocks, X, self.size - self.num_first, in_domain)
+        return features_of_blocks(blocks, X, self.size - self.num_first, in_domain=in_domain)
 
     def others(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
         """The dense features of rows, ``[n, K]``, in float64.
@@ -105,7 +104,7 @@ class Groups(FeatureStructure):
         """
         pairs = zip(self._blocks, self._indices, strict=True)
         blocks = [block for block, block_indices in pairs if block_indices is None]
-        return _features(blocks, X, len(self.dense), in_domain)
+        return features_of_blocks(blocks, X, len(self.dense), in_domain=in_domain)
 
     def values(self, weights: tf.Tensor, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
         """The features of rows times weights ``[S, M, P]``, summed over features: ``[S, n, P]``."""
@@ -169,12 +168,3 @@ class Groups(FeatureStructure):
         products = transposed @ targets
         products[dense] = others.T @ targets
         return grams, products
-
-
-def _features(blocks: Sequence[Block], X: tf.Tensor, number: int, in_domain: bool) -> tf.Tensor:
-    """The features of some blocks at rows, ``[n, number]`` in float64."""
-    covariances = Kuf_in_domain if in_domain else Kuf
-    features = [tf.cast(covariances(*block, X), tf.float64) for block in blocks]
-    none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
-    stacked = tf.ensure_shape(tf.concat([none, *features], axis=0), [number, None])
-    return tf.linalg.matrix_transpose(stacked)

@@ -14,7 +14,7 @@ from gpflow.kernels import Kernel
 from gpflow.posteriors import PrecomputedValue
 
 from .._arguments import Array
-from ..core.columns import OF_TRAINING, checked_columns
+from ..core.columns import as_in_training
 from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
 from ..core.latents import LatentGPs
@@ -86,7 +86,7 @@ class SparsePosterior(WeightsPosterior):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        Xnew = checked_columns(Xnew, self._features.num_columns, *OF_TRAINING)
+        Xnew = as_in_training(Xnew, self._features.num_columns)
         rows, dtype = Rows(Xnew, [LatentGPs(self.kernel, (self.X_data,))]), gpflow.default_float()
         X, others = rows.flat, self._sums.structure.others(rows.flat)
         means, _, _, corners = tensors

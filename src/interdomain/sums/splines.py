@@ -17,7 +17,6 @@ import gpflow
 import numpy as np
 import scipy.sparse
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
@@ -25,7 +24,7 @@ from .._arguments import Array, BoolArray, IntArray, check_size, refusal, warn
 from ..core.decomposed import flat_blocks
 from ..core.family import Block
 from ..core.functional_rows import FunctionalRows
-from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family
+from ..core.pairs import Kuu_operator, as_family, features_of_blocks
 from ..core.structures import FeatureStructure
 from ..linalg import StructuredOperator
 from ..linalg.arrow import Arrow
@@ -221,10 +220,8 @@ class Splines(FeatureStructure):
 
         :param in_domain: Whether the rows are known to be in the features' domains.
         """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = [tf.cast(covariances(*block, X), tf.float64) for block in self._others]
-        none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
-        return tf.linalg.matrix_transpose(tf.concat([none, *features], axis=0))
+        number = len(self.order) - self.grid.size
+        return features_of_blocks(self._others, X, number, in_domain=in_domain)
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
         """All features of few rows, splines first, ``[M + B, n]``."""

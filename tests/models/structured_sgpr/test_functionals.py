@@ -195,7 +195,7 @@ def test_chosen_features_and_a_subset(build: Callable[[], Parts]) -> None:
     few = X[KINDS < 3], Y[KINDS < 3]
     model = StructuredSGPR(few, kernel, features, noise_variance=NOISE[:3])
     before = float(model.elbo())
-    idm.fit(model, num_inducing=7, steps=10, progress=False, options={"subset_steps": 5})
+    idm.fit(model, num_inducing=7, progress=False)
     assert isinstance(model.kernel, idm.kernels.Functional)
     assert int(model.inducing_variable.num_inducing) <= 7
     assert float(model.elbo()) > before

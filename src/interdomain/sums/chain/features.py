@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 
 from ...core.combined import num_inducing
 from ...core.family import Block
 from ...core.functional_rows import FunctionalRows
 from ...core.functionals import Places
-from ...core.pairs import Kuf_in_domain, num_columns_of_any
+from ...core.pairs import features_of_blocks, num_columns_of_any
 from ...linalg.chain import Chain
 from .functionals import TimePart, parts_of
 from .prior import ChainPrior
@@ -77,11 +76,7 @@ class ChainFeatures(ChainPrior):
 
         :param in_domain: Whether the rows are known to be in the features' domains.
         """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = [tf.cast(covariances(*block, X), tf.float64) for block in self._others]
-        none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
-        stacked = tf.concat([none, *features], axis=0)
-        return tf.linalg.matrix_transpose(tf.ensure_shape(stacked, [self.chain.others, None]))
+        return features_of_blocks(self._others, X, self.chain.others, in_domain=in_domain)
 
     def _of_space(self, part: TimePart, places: Places, *, is_raw: bool = False) -> tf.Tensor:
         """The features of space of all terms, ``[n, m]``: see :meth:`.ChainTerm.features`."""
