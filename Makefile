@@ -24,7 +24,7 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-# The sources of this checkout are compiled by their first import, and written down.
+# Python compiles the sources of this checkout at their first import, and stores the bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Two processes, each with one thread, since four would wait for each other on two cores; a file's

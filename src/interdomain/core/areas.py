@@ -92,7 +92,7 @@ class Areas(LinearFunctional):
         if self.points.shape[1] != num_inputs:
             count = self.points.shape[1]
             rule = f"have {count} inputs, as many as the points of Areas have columns"
-            remedy = "a last column of X with the number of the functional is no input"
+            remedy = "do not count the last column of X, if it holds the number of the functional"
             raise refusal("X", rule, num_inputs, remedy)
 
     def validate(self, name: str, inputs: Array, columns: Array) -> None:

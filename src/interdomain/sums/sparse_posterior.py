@@ -33,10 +33,10 @@ class SparsePosterior(WeightsPosterior):
     """
 
     _last: tuple[Any, Any] = None, None
-    """The first of the last :meth:`tensors`, and the q that they are of."""
+    """The first tensor of the last call of :meth:`tensors`, and the q that it describes."""
 
     _cached: tuple[Any, Any] = None, None
-    """The first tensor of the cache, and the q that the cache is of."""
+    """The first tensor of the cache, and the q that it describes."""
 
     @abc.abstractmethod
     def _of_sparse(
@@ -75,7 +75,7 @@ class SparsePosterior(WeightsPosterior):
         return values
 
     def _q_of(self, tensors: tuple[tf.Tensor, ...]) -> Any:
-        """The q that tensors are of; the current one for a cache of variables, which may change."""
+        """The q that tensors describe. For a cache of variables, which may change, the current q."""
         known = [q for first, q in (self._last, self._cached) if first is tensors[0]]
         return known[0] if known else self._q()
 

@@ -135,8 +135,8 @@ class LBFGS:
 
 
 def _units(model: Any, variables: tuple[tf.Variable, ...]) -> Array:
-    """The change of each variable that changes its parameter by about its own size; one for
-    variables that need less than :data:`_LARGE`, and for transforms between different shapes."""
+    """The step of each variable that changes its parameter by about the parameter's size. It is 1
+    if this step is below :data:`_LARGE`, or if the transform changes the shape."""
     transforms = {
         id(parameter.unconstrained_variable): parameter.transform
         for parameter in getattr(model, "trainable_parameters", ())
