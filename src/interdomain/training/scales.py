@@ -77,7 +77,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> No
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
     features = getattr(model, "inducing_variable", None)
-    most = max(FAR, int(getattr(features, "num_inducing", 0)))  # M features, M lengthscales
+    most = max(FAR, int(getattr(features, "num_inducing", 0)))  # M features resolve M
     for part, places in _scaled_columns(model.kernel, X):
         columns = places[:, part.active_dims]
         if isinstance(part, ZonalKernel):
