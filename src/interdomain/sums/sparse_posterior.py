@@ -75,7 +75,7 @@ class SparsePosterior(WeightsPosterior):
         return values
 
     def _q_of(self, tensors: tuple[tf.Tensor, ...]) -> Any:
-        """The q that tensors describe. For a cache of variables, which may change, the current q."""
+        """The q that tensors describe; the current q for a cache of variables, which may change."""
         known = [q for first, q in (self._last, self._cached) if first is tensors[0]]
         return known[0] if known else self._q()
 
