@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ import pytest
 import benchmarks
 from benchmarks import terrain
 from benchmarks.__main__ import BENCHMARKS
+from benchmarks._lib import runner
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import command_of
-from benchmarks.estimators.benchmark import EstimatorsBenchmark
+from benchmarks.estimators import benchmark as estimators
 from benchmarks.functionals.benchmark import Functionals
 from benchmarks.papers.vish import vff_additive
 from benchmarks.space_time.benchmark import SpaceTime
@@ -37,17 +39,32 @@ def test_a_model_in_a_process_of_its_own(
     assert "| box_60 " in capsys.readouterr().out
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls what a benchmark measures here: each process of its own would import TensorFlow."""
+
+    def called(
+        function: Callable[..., Any], environment: Any = None, most_seconds: Any = None, **given: Any
+    ) -> Any:
+        return json.loads(json.dumps(function(**json.loads(json.dumps(given)))))
+
+    for module in (runner, estimators):
+        monkeypatch.setattr(module, "from_child", called)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_rows_that_come_in_parts_are_rows_at_once(tmp_path: Path) -> None:
     """The benchmark of estimators, its part of streams: predictions differ by rounding."""
     options = ["--short", "--results", str(tmp_path), "--parts", "stream"]
-    assert EstimatorsBenchmark().main(options) == 0
+    assert estimators.EstimatorsBenchmark().main(options) == 0
     for record in ResultFile(tmp_path / "estimators.jsonl").records():
         result = record["result"]
         assert max(result["mean_difference"], result["std_difference"]) < 1e-8, record
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_means_over_an_hour_are_better_than_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +79,7 @@ def test_means_over_an_hour_are_better_than_values(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_space_and_time_outperform_their_baselines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

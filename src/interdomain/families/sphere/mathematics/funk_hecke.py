@@ -41,11 +41,30 @@ def funk_hecke_rule(
     t = np.cos(theta)
     weights = (half * w).ravel() * np.sin(theta) ** (dimension - 2)
     weights *= np.exp(-betaln(0.5, (dimension - 1) / 2))
-    return t, np.stack(normalised_gegenbauer(t, dimension, max_degree)) * weights
+    return t, np.stack(_gegenbauer_of_angles(theta, dimension, max_degree)) * weights
+
+
+def _gegenbauer_of_angles(theta: Array, dimension: int, max_degree: int) -> list[Array]:
+    """The polynomials P_0(t), ..., P_L(t) at t = cos(theta).
+
+    Reinsch's recurrence sums differences ``P_{l+1} - P_l``, with ``1 - t = 2 sin^2(theta / 2)``.
+    Near t = 1 the rounding of t itself would be multiplied by l^2. Negative t have the values of
+    -t, with the sign ``(-1)^l``.
+    """
+    is_positive = theta < np.pi / 2
+    x = 2 * np.sin(np.where(is_positive, theta, np.pi - theta) / 2) ** 2
+    rows, difference = [np.ones_like(x)], -x
+    for l in range(max_degree):
+        if l > 0:
+            difference = l * difference - (2 * l + dimension - 2) * x * rows[-1]
+            difference /= l + dimension - 2
+        rows.append(rows[-1] + difference)
+    sign = np.where(is_positive, 1, -1)
+    return [row * sign**l for l, row in enumerate(rows)]
 
 
 def normalised_gegenbauer(t: Any, dimension: int, max_degree: int) -> list[Any]:
-    """The polynomials P_0(t), ..., P_L(t), at an array or a number of any precision."""
+    """The polynomials P_0(t), ..., P_L(t), at a number of any precision."""
     rows = [t**0, t]
     for l in range(1, max_degree):
         rows.append(((2 * l + dimension - 2) * t * rows[-1] - l * rows[-2]) / (l + dimension - 2))
