@@ -20,6 +20,7 @@ boosting      scikit-learn's gradient boosting; the variance is that of the resi
 boosting_t    trees for the mean and for the scale of a Student-t density.
 equispaced waves  an equispaced Fourier GP by FFTs and conjugate gradients, on maps.
 main effects  `fit_additive` of 100 features of single columns.
+neighbours_t  the candidate neighbours under Student-t noise.
 recommend     the choice of `recommend` after 60 seconds.
 All others are candidates of `recommend` for the data, of M = 500 (waves 1,000). Names with _200 or
 _100 have that M.

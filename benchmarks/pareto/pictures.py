@@ -13,7 +13,7 @@ from benchmarks.pareto.verdicts import density_of
 LOWEST = 1.0
 """How many nats below the best a picture shows at least; final densities are always shown."""
 
-COLOURS = "C0 C1 C2 C3 C4 C5 C6 C8 C9 navy gold maroon pink lime black teal plum".split()
+COLOURS = "C0 C1 C2 C3 C4 C5 C6 C8 C9 navy gold maroon pink lime black teal plum sienna".split()
 """Colours of our models; a model has one colour in all pictures."""
 
 MARKERS = "sv^<>DpX"

@@ -44,7 +44,10 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls what a benchmark measures here: each process of its own would import TensorFlow."""
 
     def called(
-        function: Callable[..., Any], environment: Any = None, most_seconds: Any = None, **given: Any
+        function: Callable[..., Any],
+        environment: Any = None,
+        most_seconds: Any = None,
+        **given: Any,
     ) -> Any:
         return json.loads(json.dumps(function(**json.loads(json.dumps(given)))))
 
