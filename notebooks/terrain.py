@@ -104,8 +104,9 @@ for name, method in (("linear interpolation", linear), ("the nearest four", near
 #
 # ## Maps
 #
-# The second map is the known heights, completed by predictions. The fourth map shows the error of
-# the neighbours at missing heights, as root mean squares of 10 x 10 cells.
+# The second map is the known heights, completed by predictions. The third map has the predictions
+# at every second row and column. The fourth map shows the error of the neighbours at missing
+# heights, as root mean squares of 10 x 10 cells.
 
 # %%
 filled, error = Y.copy(), np.full(Y.shape, np.nan)
@@ -118,16 +119,18 @@ def squares(values):
     return np.sqrt(np.nanmean(cells.reshape(height, 10, width, 10) ** 2, axis=(1, 3)))
 
 
+coarse = X.reshape(*grid.shape, 2)[::2, ::2]
+blurred, _ = stock.posterior().predict_f(coarse.reshape(-1, 2))
 maps = {
-    "elevation": Y,
-    "20 neighbours": filled,
-    f"SVGP, {NUM_POINTS} points": stock.posterior().predict_f(X)[0],
+    "elevation": Y.reshape(grid.shape),
+    "20 neighbours": filled.reshape(grid.shape),
+    f"SVGP, {NUM_POINTS} points": np.reshape(blurred, coarse.shape[:2]),
     "error of the neighbours": squares(error),
 }
 figure, axes = plt.subplots(2, 2, figsize=(8, 6.6), layout="constrained")
 for number, (ax, (title, values)) in enumerate(zip(axes.flat, maps.items(), strict=True)):
     if number < 3:
-        values = grid.mean() + grid.std() * np.reshape(values, grid.shape)
+        values = grid.mean() + grid.std() * values
         image = ax.imshow(values, cmap="terrain", vmin=-300, vmax=grid.max())  # no sea
     else:
         image = ax.imshow(values, cmap="magma", vmin=0, vmax=5)
