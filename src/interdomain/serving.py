@@ -7,7 +7,7 @@ import copy
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -33,9 +33,28 @@ __all__ = ["predict_in_batches", "save"]
 _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
 _BATCH_SIZE = 1_024
+_FEW_BATCHES = 3
+"""Compiling takes as long as predicting about this number of batches, or more, uncompiled."""
 
-Functions: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
-"""A prediction function, compiled if possible, and the same function uncompiled."""
+
+class _Prediction:
+    """A prediction function, which is compiled when more than a few batches have been asked for.
+
+    :param specs: The specifications of the rows: X, or X and Y.
+    """
+
+    def __init__(self, function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> None:
+        self.uncompiled, self._specs, self._num_batches = function, specs, 0
+        self._compiled: Callable[..., Any] | None = None
+
+    def for_batches(self, number: int) -> Callable[..., Any]:
+        """The function for so many more batches, compiled if possible and worthwhile."""
+        self._num_batches += number
+        if self._compiled is None and self._num_batches > _FEW_BATCHES:
+            self._compiled = self.uncompiled  # uncompiled, a function raises its own error
+            with contextlib.suppress(Exception):
+                self._compiled = _traced(self.uncompiled, *self._specs)
+        return self._compiled or self.uncompiled
 
 
 def predict_in_batches(
@@ -50,8 +69,9 @@ def predict_in_batches(
     """Predict for many rows, a batch at a time.
 
     Results that do not depend on the rows (the cache of the posterior, the compiled function) are
-    computed once. Only a batch and the predictions are in memory. Models of GPflow and of this
-    library keep these results for the next call, until a setting or a parameter changes.
+    computed once. A few batches are predicted without compiling, which would take longer. Only a
+    batch and the predictions are in memory. Models of GPflow and of this library keep the results
+    for the next call, until a setting or a parameter changes.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -106,7 +126,8 @@ def predict_in_batches(
         if likelihood is not None:
             check_number_of_targets(likelihood, None, data[1].shape[1])
     specs = [tf.TensorSpec([None, part.shape[1]], t) for part, t in zip(data, types, strict=True)]
-    function, as_it_is = _functions(model, method, specs, num_rows)
+    prediction = _prediction_of(model, method, specs, num_rows)
+    function = prediction.for_batches(-(-num_rows // batch_size))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
     watchful = parts_that_warn(kernel)  # each part warns of one batch at most
     check_rows = getattr(model, "check_rows", lambda X: None)
@@ -123,7 +144,7 @@ def predict_in_batches(
             try:
                 returned = function(given)
             except tf.errors.InvalidArgumentError:
-                as_it_is(given)  # outside of a graph its error may be clearer
+                prediction.uncompiled(given)  # its error may be clearer
                 raise
             results.append([part.numpy() for part in tf.nest.flatten(returned)])
             bar.update(len(batch[0]))
@@ -151,30 +172,29 @@ def _check_batch(
             check_targets(likelihood, Y)
 
 
-def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int) -> Functions:
-    """The functions of a method, for rows of these specifications. Models of known classes keep
-    them, until anything in the model changes.
+def _prediction_of(
+    model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int
+) -> _Prediction:
+    """The function of a method, for rows of these specifications. Models of known classes keep it,
+    until anything in the model changes.
 
     :raises ValueError: If the model has no such method.
     """
 
-    def build() -> Functions:
+    def build() -> _Prediction:
         functions = _prediction_functions(model, num_rows)
         if method not in functions:
             raise ValueError(
                 f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
                 "model."
             )
-        function = functions[method]
-        with contextlib.suppress(Exception):  # uncompiled, the function raises its own error
-            return _traced(function, *specs), function
-        return function, function
+        return _Prediction(functions[method], specs)
 
     keeps = _is_known(model) and isinstance(model, tf.Module)
     if not keeps or isinstance(model, AbstractPosterior):
         return build()
     name = f"{method}, many rows" if _is_for_many(model, num_rows) else method
-    found: Functions = build_once(model, name, (specs, Values(model)), build)
+    found: _Prediction = build_once(model, name, (specs, Values(model)), build)
     return found
 
 
