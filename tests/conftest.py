@@ -125,6 +125,14 @@ def no_jitter() -> Iterator[None]:
 
 
 @pytest.fixture
+def compiled_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`predict_in_batches` compiles before the first batch, not after a few batches."""
+    from interdomain import serving
+
+    monkeypatch.setattr(serving, "_FEW_BATCHES", 0)
+
+
+@pytest.fixture
 def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
     import tensorflow as tf

@@ -129,7 +129,8 @@ def predict_in_batches(
     prediction = _prediction_of(model, method, specs, num_rows)
     function = prediction.for_batches(-(-num_rows // batch_size))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    watchful = parts_that_warn(kernel)  # each part warns of one batch at most
+    # Uncompiled predictions warn themselves. Of compiled ones, each part warns once.
+    watchful = [] if function is prediction.uncompiled else parts_that_warn(kernel)
     check_rows = getattr(model, "check_rows", lambda X: None)
     results = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:

@@ -121,6 +121,7 @@ MODELS: list[tuple[Callable[..., Any], Callable[[], Parts] | None]] = [
 ]
 
 
+@pytest.mark.usefixtures("compiled_predictions")
 @pytest.mark.parametrize("float_type", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize(
     ("make", "family"), MODELS, ids=lambda part: getattr(part, "__name__", "none")

@@ -16,6 +16,8 @@ from interdomain import predict_in_batches
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import harmonics, points_svgp, rows, stationary, targets
 
+pytestmark = pytest.mark.usefixtures("compiled_predictions")
+
 X = rows(12, seed=5)
 XNEW = rows(4, seed=6)
 

@@ -17,7 +17,10 @@ from tests.conformance.helpers import assert_close
 from tests.serving.served_models import MODELS, Counting, points_svgp, rows, svgp, targets
 from tests.workers import UNCHECKED
 
+compiled_predictions = pytest.mark.usefixtures("compiled_predictions")
 
+
+@compiled_predictions
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
     model = MODELS[name]()
@@ -33,6 +36,7 @@ def test_every_model(name: str) -> None:
         assert_close(found, values, rtol=rtol, message=method)
 
 
+@compiled_predictions
 def test_posteriors() -> None:
     """One with a cache stays as it is, and one without is left without."""
     model, X = svgp(), rows(7)
@@ -48,13 +52,14 @@ def test_posteriors() -> None:
 
 
 def test_one_trace() -> None:
-    """Whether batches are full, or the last is smaller; and by all calls together."""
+    """No trace for three batches, and one trace for more, whether batches are full or the last is
+    smaller; by all calls together."""
     traces: list[None] = []
     model = points_svgp(mean_function=Counting(functools.partial(traces.append, None)))
-    for num_rows in (1, 8, 10):
-        predict_in_batches(model, rows(num_rows), batch_size=4)
-        model.predict_f(rows(2))
-    assert len(traces) == 1
+    for num_rows, number in ((1, 0), (8, 0), (1, 1), (8, 1), (10, 1)):
+        found = predict_in_batches(model, rows(num_rows), batch_size=4)
+        assert_close(found, model.predict_f(rows(num_rows)), rtol=1e-9)
+        assert len(traces) == number
 
 
 class OwnMean(gpflow.models.SVGP):
@@ -73,6 +78,7 @@ def test_methods_of_a_subclass_are_used() -> None:
         assert_close(predict_in_batches(model, X, method=method), expected, rtol=1e-9)
 
 
+@compiled_predictions
 def test_a_likelihood_that_cannot_be_compiled() -> None:
     """GPflow's Softmax draws samples, for a number of rows that it has to know."""
     model = points_svgp(gpflow.likelihoods.Softmax(3), num_latent_gps=3)
@@ -82,6 +88,7 @@ def test_a_likelihood_that_cannot_be_compiled() -> None:
     np.testing.assert_allclose(mean, model.predict_y(X)[0], atol=0.25)
 
 
+@compiled_predictions
 def test_rows_in_a_file(tmp_path: Path) -> None:
     model, X = points_svgp(num_latent_gps=2), rows(9)
     on_disk = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
@@ -97,6 +104,7 @@ def test_rows_that_are_not_finite() -> None:
         predict_in_batches(points_svgp(), X, batch_size=4)
 
 
+@compiled_predictions
 def test_rows_beyond_the_box() -> None:
     """The error is that of ``predict_f``, not one of TensorFlow's graphs."""
     kernel, X = gpflow.kernels.Matern32(), rows(30)[:, :1]

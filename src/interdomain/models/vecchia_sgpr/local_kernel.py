@@ -143,12 +143,17 @@ def conditional_weights(
 
     :param covariance: K, ``[B, n, n]``.
     :param mask: Whether each neighbour exists, ``[B, n]``; missing neighbours get the weight zero.
-    :param noise_variances: s, ``[]`` or ``[B, n]``.
+    :param noise_variances: s, ``[]`` or ``[B, n]``, raised to 2 n eps of the variances. With less
+        noise, rounding can leave C without a Cholesky factor.
     :return: w ``[B, n]`` and ``log d`` ``[B]``.
     """
     here = tf.cast(mask, covariance.dtype)
     covariance *= here[:, :, None] * here[:, None, :]
-    diagonal = tf.linalg.diag_part(covariance) + noise_variances * here + (1 - here)
+    variances = tf.linalg.diag_part(covariance)
+    size = tf.cast(tf.shape(covariance)[-1], covariance.dtype)
+    rounding = size * np.finfo(covariance.dtype.as_numpy_dtype).eps
+    noise_variances = tf.maximum(noise_variances, 2 * rounding * variances)
+    diagonal = variances + noise_variances * here + (1 - here)
     weights, log_variances = _last_row(tf.linalg.set_diag(covariance, diagonal))
     return weights, log_variances
 
