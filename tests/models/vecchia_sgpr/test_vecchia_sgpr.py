@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 import gpflow
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -305,6 +306,32 @@ def test_new_rows_that_the_model_cannot_take() -> None:
         tf.function(model.predict_f, autograph=False)(tf.ones([3, 3], tf.float64))
     assert model.num_data == NUM_ROWS
     np.testing.assert_allclose(model.elbo(), make(harmonics()).elbo())
+
+
+def test_noise_below_the_rounding_of_the_variance() -> None:
+    """The evidence is that of 60 digits if the noise is 1e-13 of the variance, and finite below."""
+    X = np.linspace(-1, 1, 30)[:, None]
+    for variance, lengthscale in ((3.6e4, 1e3), (3.6e6, 1e4), (2.7e8, 7e4), (1e12, 1e6)):
+        kernel = gpflow.kernels.Matern32(variance, lengthscale)
+        model = VecchiaSGPR((X, X), local_kernel=kernel, noise_variance=3.6e-7, merge="off")
+        elbo = float(model.elbo())
+        if variance < 1e8:
+            with mpmath.workdps(60):
+                np.testing.assert_allclose(
+                    elbo, exact_evidence(X, variance, lengthscale), atol=0.02
+                )
+        assert np.isfinite(elbo)
+
+
+def exact_evidence(X: np.ndarray, variance: float, lengthscale: float) -> float:
+    """The log density of Y = X under a Matern32, with a noise variance of 3.6e-7."""
+    y = mpmath.matrix(X[:, 0].tolist())
+    distances = [[mpmath.sqrt(3) * abs(a - b) / lengthscale for b in y] for a in y]
+    K = mpmath.matrix([[variance * (1 + r) * mpmath.exp(-r) for r in row] for row in distances])
+    root = mpmath.cholesky(K + mpmath.mpf(3.6e-7) * mpmath.eye(len(y)))
+    white = mpmath.lu_solve(root, y)
+    logarithms = sum(mpmath.log(2 * mpmath.pi * root[k, k] ** 2) for k in range(len(y)))
+    return float(-(logarithms + mpmath.fdot(white, white)) / 2)
 
 
 def test_the_smallest_noise_variance() -> None:
