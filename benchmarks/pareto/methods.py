@@ -23,6 +23,7 @@ from benchmarks.pareto.gpytorch_side import trained
 from benchmarks.pareto.rivals import equispaced_fourier, trees_with_student_t
 from interdomain.estimators.candidates import STEPS, candidates_for
 from interdomain.estimators.prepared import checked_likelihood, prepare
+from interdomain.estimators.regressor import student_noise
 
 ROWS_EXACT = 2_000
 FEATURES_OF_COLUMNS = 100
@@ -71,11 +72,6 @@ WIDE = COLUMNS - set(TWO_COLUMNS)
 MAPS_OF_NUMBERS = NUMBERS & set(TWO_COLUMNS)
 FEW_ROWS = frozenset({"kin8nm", "power"})
 """Sets on which GPBoost ends; on others it has not ended after 150 to 900 s (`neighbours`)."""
-
-
-def student_t() -> gpflow.likelihoods.StudentT:
-    """The noise of `GPRegressor(noise="student")` at its start."""
-    return gpflow.likelihoods.StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)
 
 
 def candidate(
@@ -201,7 +197,7 @@ METHODS = {
     "patches": Method(candidate("patches"), frozenset(IMAGES)),
     "splines": Method(candidate("splines"), MAPS_OF_NUMBERS),
     "neighbours": Method(candidate("neighbours"), NUMBERS),
-    "neighbours_t": Method(candidate("neighbours", noise=student_t), NUMBERS),
+    "neighbours_t": Method(candidate("neighbours", noise=student_noise), NUMBERS),
     "effects and harmonics": Method(candidate("effects and harmonics"), WIDE),
     "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), WIDE),
     "blocks": Method(candidate("blocks"), COLUMNS),

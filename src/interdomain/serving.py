@@ -34,7 +34,7 @@ _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
 _BATCH_SIZE = 1_024
 _FEW_BATCHES = 3
-"""Compiling takes as long as predicting about this number of batches, or more, uncompiled."""
+"""So many batches are predicted uncompiled, because compiling would take longer."""
 
 
 class _Prediction:

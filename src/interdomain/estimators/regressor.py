@@ -20,7 +20,12 @@ from .more_rows import with_more_rows
 
 _STUDENT = "StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)"
 _NUMBERS = {"multi_output": True, "y_numeric": True}
-"""The initial Student-t noise, for y of variance one; the options of scikit-learn's checks of y."""
+"""The code of :func:`student_noise`; the options of scikit-learn's checks of y."""
+
+
+def student_noise() -> StudentT:
+    """The Student-t noise at the start of training, for y of variance one."""
+    return StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[misc]
@@ -103,7 +108,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         self._choose(
             rows,
             targets,
-            StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01) if student else None,
+            student_noise() if student else None,
             grows=grows,
             targets=outputs.standardised,
             likelihood_code=_STUDENT if student else "Gaussian(0.1)",
