@@ -47,7 +47,7 @@ def pytest_collection_finish() -> None:
         BijectorCache._lookup = lambda self, x, name, _, **more: self._invoke(x, name, more, {})
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(10_000, 20, 20)
 
 
 CLEANED_AT = [0]

@@ -182,7 +182,9 @@ def fit(
         by default, 1 for a DualSVGP or a VecchiaSGPR.
 
         ``max_seconds``: end after the step during which this number of seconds has passed since the
-        call, compilation included; several workers check the time only every ``every`` steps.
+        call, compilation included; several workers check the time only every ``every`` steps. The
+        training on a subset, and the choice of features, always finish. Their time counts, and at
+        least one step on all rows follows.
 
         ``seed``: the seed of the order of minibatches, or of the rows of the subset; 0 by default.
         L-BFGS on all rows draws no random numbers.
