@@ -97,7 +97,7 @@ def test_labels() -> None:
     Y = (f + 0.3 * rng.normal(size=f.shape) > 0).astype(float)
     data, held_out = (X[:250], Y[:250]), (X[250:], Y[250:])
     settings: dict[str, Any] = {"num_inducing": 24, "steps": 3, "progress": False}
-    settings["options"] = {"tolerance": 0.0}
+    settings["options"] = {"tolerance": 0.0, "subset_steps": 12}
     model = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
     fitted = fit(model, **settings)
     assert_found(model, fitted)

@@ -7,7 +7,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from interdomain.estimators import GPClassifier, GPRegressor
 
-ESTIMATORS = GPRegressor(seconds=1, progress=False), GPClassifier(seconds=1, progress=False)
+# No time to compare models: each fit trains one, which `auto` takes for such rows.
+ESTIMATORS = GPRegressor(seconds=1e-9, progress=False), GPClassifier(seconds=1e-9, progress=False)
 
 
 @pytest.mark.slow
