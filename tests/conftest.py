@@ -46,7 +46,7 @@ def pytest_collection_finish() -> None:
         from tensorflow_probability.python.internal.cache_util import BijectorCache
 
         BijectorCache._lookup = lambda self, x, name, _, **more: self._invoke(x, name, more, {})
-        # The default, but each operation then finds it, without an exception that is caught.
+        # The default. If it is not stored, each operation raises and catches an exception for it.
         tf.debugging.enable_traceback_filtering()
     gc.collect()
     gc.freeze()

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from interdomain.estimators import GPClassifier, GPRegressor
 
-# No time to compare models: each fit trains one, which `auto` takes for such rows.
+# There is no time to compare models, so that each fit trains one: the first that suits the rows.
 ESTIMATORS = GPRegressor(seconds=1e-9, progress=False), GPClassifier(seconds=1e-9, progress=False)
 
 

@@ -129,8 +129,8 @@ def test_as_stock_model_and_compiled(columns: int) -> None:
     def predict(model: Any, X: Any) -> list[Any]:
         return [*model.predict_f(X), *model.predict_f(X, full_cov=True)]
 
-    # In prior deviations: of 3,100, the prior variance of the second derivative, the stock model
-    # subtracts what the rows explain.
+    # In units of the prior, whose variance is 3,100 for the second derivative: the stock model
+    # subtracts from it, with a rounding of this size.
     unit = np.sqrt(kernel(new, full_cov=False))[:, None]
     units = unit, unit**2, unit, unit * unit.T
     one, other = ([*map(np.divide, predict(m, new), units)] for m in (model, stock))
