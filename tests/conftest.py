@@ -102,6 +102,7 @@ SHAPES_CHECKED = (
     "core",
     "vecchia_sgpr",
     "structured_sgpr",
+    "sums",
 )
 """Files and folders. Between them they call all that has its shapes checked; elsewhere the checks
 would take an eighth of the time."""
