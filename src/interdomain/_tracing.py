@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 import tensorflow_probability as tfp
+from tensorflow.python.eager import record
 from tensorflow.python.framework import ops
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -106,6 +107,13 @@ def numpy_function(
         return found(*arrays)
 
     return tf.numpy_function(call, inputs, types, stateful=stateful)
+
+
+def is_recorded() -> bool:
+    """Whether a ``tf.GradientTape`` or a ``tf.autodiff.ForwardAccumulator`` may record operations.
+    TensorFlow has no public function for it."""
+    recorded: bool = record.could_possibly_record()
+    return recorded
 
 
 _operation_by_operation = ContextVar("operation_by_operation", default=False)

@@ -7,13 +7,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from .._tracing import unconverted
+from .._tracing import compiled, is_recorded, unconverted
 
 CHUNK_ENTRIES = 2**18
 """The number of values in memory at the same time: as many as fit in a processor's cache."""
 
 _PARALLEL_CHUNKS = 4
 """The most chunks that may be computed at once; each has its own intermediate results."""
+
+_FEW_CHUNKS = 16
+"""So many chunks are computed eagerly; for more, compiling takes less time than it saves."""
 
 
 def rows_per_chunk(entries_per_row: int) -> int:
@@ -96,7 +99,7 @@ def map_rows(
 
         return values, gradient
 
-    return from_chunks(mapped(chunks, *shared), num_rows)
+    return from_chunks(compiled_if_many(mapped, chunks, 1)(chunks, *shared), num_rows)
 
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
@@ -108,6 +111,17 @@ def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
         # An eager map_fn runs one at a time, and warns if more are requested.
         parallel_iterations=None if tf.executing_eagerly() else _PARALLEL_CHUNKS,
     )
+
+
+def compiled_if_many(
+    function: Callable[..., tf.Tensor], rows: tf.Tensor, chunk: int
+) -> Callable[..., tf.Tensor]:
+    """The function, which eager calls compile if it loops over many chunks of rows and no tape
+    records it. A graph is faster for each chunk, and omits what only gradients need."""
+    if not tf.executing_eagerly() or rows.shape[0] <= _FEW_CHUNKS * chunk or is_recorded():
+        return function
+    made: Callable[..., tf.Tensor] = compiled(function)
+    return made
 
 
 def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:

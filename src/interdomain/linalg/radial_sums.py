@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .chunks import from_chunks, into_chunks, map_chunks, map_rows, rows_per_chunk
+from .chunks import (
+    compiled_if_many,
+    from_chunks,
+    into_chunks,
+    map_chunks,
+    map_rows,
+    rows_per_chunk,
+)
 from .radial_terms import (
     RadialTerm,
     ValueAndSlope,
@@ -97,7 +104,8 @@ def radial_quadratic(
 
         return values, gradient
 
-    return term.variance * sums(term.inputs(points), weights, term.squared_scale)
+    compute = compiled_if_many(sums, points, rows_per_chunk(points.shape[1] ** 2))
+    return term.variance * compute(term.inputs(points), weights, term.squared_scale)
 
 
 def _group_terms(

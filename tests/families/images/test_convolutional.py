@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
+from interdomain import _tracing
 from interdomain.core import set_kernel
 from interdomain.families.images.patch_grid import PatchGrid
 from interdomain.inducing_variables import InducingPatches
@@ -70,9 +71,17 @@ def test_values_and_gradients(name: str) -> None:
     ("name", "entries"), [("se", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)]
 )
 def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels with and without a closed form; the fewer entries, the more in parts."""
+    """Kernels with and without a closed form; the fewer entries, the more in parts. Eager calls
+    compile many parts, unless a tape records them."""
     few_at_a_time(monkeypatch, entries)
     assert_as_by_broadcasting(BY_NAME[name])
+    graphs: list[Any] = []
+    monkeypatch.setattr(chunks, "_FEW_CHUNKS", 0)
+    monkeypatch.setattr(chunks, "compiled", lambda f: graphs.append(f) or _tracing.compiled(f))
+    arguments = *BY_NAME[name].build(), *data(BY_NAME[name])
+    values, desired = covariances(*arguments), by_broadcasting(BY_NAME[name], *arguments)
+    assert_close(values, desired, rtol=1e-10)
+    assert graphs
 
 
 def test_as_gpflows() -> None:
