@@ -9,6 +9,8 @@ from gpflow.kernels import Matern12, Matern32, Matern52
 
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
+from interdomain.models.vecchia_sgpr.choice import LocalTraining
+from interdomain.models.vecchia_sgpr.samples import Samples
 
 NUM_ROWS = 700
 
@@ -45,6 +47,23 @@ def test_units_do_not_matter(given: bool) -> None:
     for mine, other in zip(*moments, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(moments[0][0], Y[:20], atol=0.5)
+
+
+def test_training_restarts_where_rows_look_like_noise() -> None:
+    """A given kernel keeps its class, and gets other values if they are clearly likelier. If not,
+    its values stay."""
+    X, Y = drawn(Matern32(lengthscales=[0.3, 0.6]))
+    kernel = Matern32(1e-6, [5.0, 5.0])
+    noise = {"noise_variance": np.var(Y), "merge": "off"}
+    model = VecchiaSGPR((X, Y), local_kernel=kernel, **noise, progress=False)
+    training, samples = LocalTraining(model, 0), Samples(model, model.mean_function)
+    training.take()
+    assert training.restart(samples) and model.local_kernel is kernel
+    assert kernel.variance.numpy() > 0.2 and model.likelihood.variance.numpy() < 0.3 * np.var(Y)
+    values = training.conditionals.values()
+    assert not training.restart(samples)
+    for before, after in zip(values, training.conditionals.values(), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_the_kernel_is_chosen() -> None:

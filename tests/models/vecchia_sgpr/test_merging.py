@@ -8,7 +8,9 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
+from interdomain.kernels import FiniteRank
 from interdomain.models import VecchiaSGPR
+from interdomain.tables import GroupFeatures, GroupIntercepts
 from tests.models.vecchia_sgpr.test_vecchia_sgpr import FAMILIES, value_and_gradients
 
 NOISE = 0.07
@@ -112,6 +114,35 @@ def test_nearby_rows() -> None:
     other = np.c_[near, np.arange(len(X)) % 2]
     split = model_of((other, Y), local_kernel=local)
     assert set(split.ordered.merged.X[:, 2]) == {0.0, 1.0}
+
+
+def test_features_and_means_keep_nearby_rows_apart() -> None:
+    """If g is nearly constant, rows are merged only where the rest of f varies as little: not under
+    features or a mean of the same columns, but under an intercept for each group of rows."""
+    rng = np.random.default_rng(0)
+    X, group = rng.uniform(-1, 1, (300, 2)), np.arange(300) % 3
+    Y = 2 * X[:, :1] + 0.1 * rng.normal(size=(300, 1))
+    flat = gpflow.kernels.Matern32(variance=1e-6, lengthscales=[1.0, 1.0], active_dims=[0, 1])
+    settings = {"local_kernel": flat, "num_neighbours": 20}
+    assert len(model_of((X, Y), **settings).ordered.merged.X) < 100
+    linear = gpflow.mean_functions.Linear(np.array([[2.0], [0.0]]))
+    for block, mean in ((FAMILIES["harmonics"](), None), ((), linear)):
+        model = model_of((X, Y), *block, mean_function=mean, **settings)
+        kernel = flat + block[0] if block else flat
+        exact = gpflow.models.GPR((X, Y), kernel, mean, likelihood=model.likelihood)
+        np.testing.assert_allclose(model.elbo(), exact.log_marginal_likelihood(), rtol=1e-3)
+        assert len(model.ordered.merged.X) == 300
+        assert (
+            len(
+                model_of((X, Y), *block, mean_function=mean, **settings, merge=9.0).ordered.merged.X
+            )
+            == 1
+        )
+    intercepts = GroupIntercepts(np.arange(3), active_dims=[2])
+    features = GroupFeatures(intercepts)
+    rows = np.c_[X, group], Y
+    model = model_of(rows, FiniteRank(intercepts, features), features, **settings)
+    assert 3 <= len(model.ordered.merged.X) < 100
 
 
 def test_wrong_merges() -> None:

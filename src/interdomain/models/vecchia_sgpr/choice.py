@@ -113,8 +113,7 @@ class LocalTraining:
 
     def search(self) -> None:
         """Find neighbours for the present parameters."""
-        model, noise = self._model, noise_variance_of(self._model.likelihood)
-        model.ordered.search(model.local, float(noise), near=self.merges_nearby)
+        self._model.search_rows(near=self.merges_nearby)
 
     def _from_best_start(self, samples: Samples) -> None:
         """Find the best of several noise levels and lengthscales, after a few steps from each."""
@@ -181,10 +180,8 @@ class LocalTraining:
         """Train from all starts again, on rows given the nearest of all rows, and use the result if
         its density is clearly higher. Thinned rows hide variation over short distances.
 
-        :return: Whether training has restarted; always False for a given kernel.
+        :return: Whether training has restarted.
         """
-        if not self._chooses:
-            return False
         model, conditionals = self._model, self.conditionals
         rows, judged = (samples.draw(_JUDGED, self._seed + k) for k in (0, 1))
         few = samples.draw(3 * _ROWS_OF_START, self._seed)

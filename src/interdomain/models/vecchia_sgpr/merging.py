@@ -13,7 +13,7 @@ from ..._arguments import Array, IntArray, number, refusal
 MERGE = ("off", "exact", "auto")
 """Rules for merging: no rows, rows at one place, and nearby rows as well."""
 
-_SHARE = 0.1
+SHARE = 0.1
 """The largest variance of f within a merged row, as a share of the variance of its noise."""
 
 _LEVELS = 12
@@ -130,7 +130,7 @@ def nearby(
     :return: The number of the group of each row, as in :func:`at_one_place`.
     """
     groups, number, remaining = np.arange(len(points)), len(points), np.arange(len(points))
-    most = _SHARE * noise_variance
+    most = SHARE * noise_variance
     reach = DISTANCES[variations <= most / (2 * np.min(weights))]
     size = 2 * reach[-1] if len(reach) else 0.0
     for _ in range(_LEVELS if size else 0):

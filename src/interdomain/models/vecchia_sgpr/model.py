@@ -79,7 +79,7 @@ class VecchiaSGPR(CollapsedModel):
 
     **Merged rows.** Rows at one place have the same f, and would be each other's nearest rows. They
     become one row: their weighted mean, with the noise of a mean. Evidence and predictions are
-    exactly those of all rows. Nearby rows are merged as well, if g varies little between them.
+    exactly those of all rows. Nearby rows are merged as well, if f varies little between them.
 
     **Parts.** :func:`interdomain.fit` selects features, neighbours or both (:attr:`parts`), by the
     evidence with Schwarz's penalty for the kernels' parameters. Features and the number of
@@ -114,7 +114,7 @@ class VecchiaSGPR(CollapsedModel):
         ``s / w_n`` with ``s = likelihood.variance``. For known noise variances v pass ``1 / v`` and
         ``noise_variance=1.0``, and freeze ``likelihood.variance``. None for ones.
     :param merge: The rule for merging rows. "off": no rows. "exact": rows at one place. "auto":
-        also nearby rows, if half of the rows or fewer remain; g then varies within a merged row by
+        also nearby rows, if half of the rows or fewer remain; f then varies within a merged row by
         at most a tenth of the merged row's noise variance. A number: nearby rows whose distances
         from their mean, in lengthscales, do not exceed this radius.
     :param mean_function: Zero by default.
@@ -294,8 +294,22 @@ class VecchiaSGPR(CollapsedModel):
             remedy = "a model without features, or with Student-t noise, needs neighbours"
             number = integer("num_neighbours", num_neighbours, at_least=least, remedy=remedy)
             self._num_neighbours, self._built_features = number, None
-        self._ordered.search(self.local, float(noise_variance_of(self.likelihood)))
+        self.search_rows()
         self._replace_sums()
+
+    def search_rows(self, *, near: bool = True) -> None:
+        """Merge rows and find their neighbours, without the features; see :class:`.OrderedRows`."""
+        noise = float(noise_variance_of(self.likelihood))
+        self._ordered.search(self.local, noise, self._variations_beside, near=near)
+
+    def _variations_beside(self, X: Array, X2: Array) -> Array:
+        """The mean squares ``[n]`` of the differences of f minus g between rows X and X2."""
+        mean = self.mean_function
+        variations: Array = np.mean(np.square(mean(X) - mean(X2)), axis=1)
+        if self.has_features:
+            parts = (self.kernel(X, full_cov=False), self.kernel(X2, full_cov=False))
+            variations = variations + parts[0] + parts[1] - 2 * np.diag(self.kernel(X, X2))
+        return variations
 
     @property
     def has_student_t_noise(self) -> bool:

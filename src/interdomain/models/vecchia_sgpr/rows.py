@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gpflow
@@ -11,12 +12,15 @@ import numpy as np
 from ..._arguments import Array, IntArray
 from ...sums.row_batches import Rows
 from .local_kernel import LocalKernel
-from .merging import DISTANCES, at_one_place, merged, nearby
+from .merging import DISTANCES, SHARE, at_one_place, merged, nearby
 from .whitening import NeighbourRows
 
 _MOST_LEFT = 0.5
 """The largest share of the rows that may remain after nearby rows are merged. If more remain,
 rows are not merged: the error of merging would buy little."""
+
+_LOOKED_AT = 256
+"""The number of random rows whose features and mean must vary as little as g if rows are merged."""
 
 _BATCH_ENTRIES = 2**22
 """The largest number of entries of a batch, in its covariances or its features: 32 MB."""
@@ -73,20 +77,34 @@ class OrderedRows:
         weights = np.bincount(groups, self.given_weights)
         return np.where(np.bincount(groups) == 1, weights, 0.0)
 
-    def search(self, local: LocalKernel, noise_variance: float, *, near: bool = True) -> None:
+    def search(
+        self,
+        local: LocalKernel,
+        noise_variance: float,
+        variations_beside: Callable[[Array, Array], Array],
+        *,
+        near: bool = True,
+    ) -> None:
         """Merge rows, and find the neighbours of merged rows, for the present parameters.
 
+        :param variations_beside: A function of rows and their merged rows, ``[n, D]`` each. It
+            returns the mean squares ``[n]`` of the differences of f minus g between them.
         :param near: Whether nearby rows may be merged.
         """
-        exact = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
+        rows = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
         groups = None
         if near and self._merge not in ("off", "exact"):
-            groups = self._nearby(exact.X, exact.weights, local, noise_variance)
+            groups = self._nearby(rows.X, rows.weights, local, noise_variance)
         few = groups is not None and groups.max() < _MOST_LEFT * len(groups)
         if groups is not None and (few or isinstance(self._merge, float)):
-            exact = merged(self.X, self.Y, self.noise_weights, groups[exact.groups])
-        self.merged = exact
-        self.neighbours = local.neighbours(exact.X)
+            fewer = merged(self.X, self.Y, self.noise_weights, groups[rows.groups])
+            some = np.random.default_rng(0).permutation(len(self.X))[:_LOOKED_AT]
+            own = fewer.groups[some]
+            variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
+            if isinstance(self._merge, float) or np.all(variations <= SHARE * noise_variance):
+                rows = fewer
+        self.merged = rows
+        self.neighbours = local.neighbours(rows.X)
 
     def _nearby(
         self, X: Array, weights: Array, local: LocalKernel, noise_variance: float
