@@ -72,7 +72,7 @@ def test_samples_after_other_rows_are_merged() -> None:
     samples = Samples(model, model.mean_function)
     sizes = set()
     for noise_variance in (1.0, 1e-6):
-        model.ordered.search(model.local, noise_variance)
+        model.ordered.search(model.local, noise_variance, model._variations_beside)
         samples.draw(30, 0)
         sizes.add(len(model.ordered.merged.X))
         assert samples.chances is None or len(samples.chances) in sizes

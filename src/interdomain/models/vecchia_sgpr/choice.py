@@ -117,9 +117,7 @@ class LocalTraining:
 
     def _from_best_start(self, samples: Samples) -> None:
         """Find the best of several noise levels and lengthscales, after a few steps from each."""
-        model, conditionals = self._model, self.conditionals
-        least = _LEAST_VARIANCE * least_noise_variance(model.likelihood)
-        total = max(samples.mean_square, least)
+        model, conditionals, total = self._model, self.conditionals, self._total(samples)
         points = model.local.points(model.ordered.merged.X)
         first, *others = starts(points, model.num_neighbours)
         from_rows: list[tuple[float, Array] | None] = [first, *others]
@@ -137,6 +135,11 @@ class LocalTraining:
                 "no start of the local kernel has a finite density; are rows repeated whose "
                 "targets differ, with a noise variance that is fixed and too small?"
             )
+
+    def _total(self, samples: Samples) -> float:
+        """The variance at the starts: the mean square of the residuals, or more if that is zero."""
+        least = _LEAST_VARIANCE * least_noise_variance(self._model.likelihood)
+        return max(samples.mean_square, least)
 
     def _try(
         self, tried: Iterable[tuple[float, Array] | None], total: float, rows: Rows, judged: Rows
@@ -188,7 +191,7 @@ class LocalTraining:
         present = self.density(judged), conditionals.values()
         points = model.local.points(model.ordered.merged.X)
         from_rows, density = starts(points, model.num_neighbours), -np.inf
-        if self._try(from_rows, samples.mean_square, few, judged):
+        if self._try(from_rows, self._total(samples), few, judged):
             with contextlib.suppress(NonFiniteError):
                 self.train(rows, _STEPS)
                 density = self.density(judged)
