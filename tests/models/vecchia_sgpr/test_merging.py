@@ -138,6 +138,12 @@ def test_features_and_means_keep_nearby_rows_apart() -> None:
             )
             == 1
         )
+    model = model_of((X, Y), *FAMILIES["harmonics"](), **settings)
+    model.use("neighbours")
+    model.search()
+    assert len(model.ordered.merged.X) < 100
+    model.use("both")
+    assert len(model.ordered.merged.X) == 300
     intercepts = GroupIntercepts(np.arange(3), active_dims=[2])
     features = GroupFeatures(intercepts)
     rows = np.c_[X, group], Y

@@ -282,6 +282,8 @@ class VecchiaSGPR(CollapsedModel):
         :raises ValueError: If the model was built without the selected parts.
         """
         self._used.name = choice("parts", parts, self.all_parts, "build the model with both")
+        if self.has_features and self._ordered.has_merged_nearby:
+            self.search()  # features may vary between rows that were merged without them
 
     def search(self, num_neighbours: int | None = None) -> None:
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.

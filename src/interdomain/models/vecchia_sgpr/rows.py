@@ -55,8 +55,11 @@ class OrderedRows:
     :ivar noise_weights: The given weights, times the expected weights of Student-t noise, ``[N]``;
         None for ones.
     :ivar merged: The :class:`.MergedRows`, for the kernel of the last :meth:`search`.
+    :ivar has_merged_nearby: Whether nearby rows are merged, and not only rows at one place.
     :ivar neighbours: The :class:`.Neighbours` of the merged rows.
     """
+
+    has_merged_nearby = False
 
     def __init__(self, X: Array, Y: Array, given_weights: Array | None, merge: str | float) -> None:
         self.X, self.Y, self._merge = X, Y, merge
@@ -92,7 +95,7 @@ class OrderedRows:
         :param near: Whether nearby rows may be merged.
         """
         rows = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
-        groups = None
+        groups, self.has_merged_nearby = None, False
         if near and self._merge not in ("off", "exact"):
             groups = self._nearby(rows.X, rows.weights, local, noise_variance)
         few = groups is not None and groups.max() < _MOST_LEFT * len(groups)
@@ -103,6 +106,7 @@ class OrderedRows:
             variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
             if isinstance(self._merge, float) or np.all(variations <= SHARE * noise_variance):
                 rows = fewer
+                self.has_merged_nearby = True
         self.merged = rows
         self.neighbours = local.neighbours(rows.X)
 
