@@ -300,7 +300,10 @@ class VecchiaSGPR(CollapsedModel):
         self._replace_sums()
 
     def search_rows(self, *, near: bool = True) -> None:
-        """Merge rows and find their neighbours, without the features; see :class:`.OrderedRows`."""
+        """Merge rows and find their neighbours for the present parameters.
+
+        :param near: Whether nearby rows may be merged.
+        """
         noise = float(noise_variance_of(self.likelihood))
         self._ordered.search(self.local, noise, self._variations_beside, near=near)
 
