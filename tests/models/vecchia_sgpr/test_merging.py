@@ -132,12 +132,8 @@ def test_features_and_means_keep_nearby_rows_apart() -> None:
         exact = gpflow.models.GPR((X, Y), kernel, mean, likelihood=model.likelihood)
         np.testing.assert_allclose(model.elbo(), exact.log_marginal_likelihood(), rtol=1e-3)
         assert len(model.ordered.merged.X) == 300
-        assert (
-            len(
-                model_of((X, Y), *block, mean_function=mean, **settings, merge=9.0).ordered.merged.X
-            )
-            == 1
-        )
+        by_radius = model_of((X, Y), *block, mean_function=mean, **settings, merge=9.0)
+        assert len(by_radius.ordered.merged.X) == 1
     model = model_of((X, Y), *FAMILIES["harmonics"](), **settings)
     model.use("neighbours")
     model.search()

@@ -12,7 +12,7 @@ import numpy as np
 from ..._arguments import Array, IntArray
 from ...sums.row_batches import Rows
 from .local_kernel import LocalKernel
-from .merging import DISTANCES, SHARE, at_one_place, merged, nearby
+from .merging import DISTANCES, SHARE, MergedRows, at_one_place, merged, nearby
 from .whitening import NeighbourRows
 
 _MOST_LEFT = 0.5
@@ -55,11 +55,8 @@ class OrderedRows:
     :ivar noise_weights: The given weights, times the expected weights of Student-t noise, ``[N]``;
         None for ones.
     :ivar merged: The :class:`.MergedRows`, for the kernel of the last :meth:`search`.
-    :ivar has_merged_nearby: Whether nearby rows are merged, and not only rows at one place.
     :ivar neighbours: The :class:`.Neighbours` of the merged rows.
     """
-
-    has_merged_nearby = False
 
     def __init__(self, X: Array, Y: Array, given_weights: Array | None, merge: str | float) -> None:
         self.X, self.Y, self._merge = X, Y, merge
@@ -95,20 +92,34 @@ class OrderedRows:
         :param near: Whether nearby rows may be merged.
         """
         rows = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
-        groups, self.has_merged_nearby = None, False
+        groups = None
         if near and self._merge not in ("off", "exact"):
             groups = self._nearby(rows.X, rows.weights, local, noise_variance)
-        few = groups is not None and groups.max() < _MOST_LEFT * len(groups)
-        if groups is not None and (few or isinstance(self._merge, float)):
+        by_radius = isinstance(self._merge, float)
+        if groups is not None and (by_radius or groups.max() < _MOST_LEFT * len(groups)):
             fewer = merged(self.X, self.Y, self.noise_weights, groups[rows.groups])
-            some = np.random.default_rng(0).permutation(len(self.X))[:_LOOKED_AT]
-            own = fewer.groups[some]
-            variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
-            if isinstance(self._merge, float) or np.all(variations <= SHARE * noise_variance):
+            if by_radius or self._vary_little(fewer, noise_variance, variations_beside):
                 rows = fewer
-                self.has_merged_nearby = True
         self.merged = rows
         self.neighbours = local.neighbours(rows.X)
+
+    def _vary_little(
+        self,
+        fewer: MergedRows,
+        noise_variance: float,
+        variations_beside: Callable[[Array, Array], Array],
+    ) -> bool:
+        """Whether f minus g varies as little within merged rows as g must, at random rows."""
+        some = np.random.default_rng(0).permutation(len(self.X))[:_LOOKED_AT]
+        own = fewer.groups[some]
+        variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
+        return bool(np.all(variations <= SHARE * noise_variance))
+
+    @property
+    def has_merged_nearby(self) -> bool:
+        """Whether nearby rows are merged, and not only rows at one place."""
+        places = self._at_one_place
+        return len(self.merged.X) < (len(self.X) if places is None else int(places.max()) + 1)
 
     def _nearby(
         self, X: Array, weights: Array, local: LocalKernel, noise_variance: float
