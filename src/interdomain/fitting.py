@@ -106,7 +106,8 @@ def fit(
        density of a second sample of rows is used. Densities are averaged over neighbours from all
        rows, an eighth and a 64th of the rows. ``FitResult.local_kernels`` has the comparison.
     3. In a turn, L-BFGS trains the local kernel and the noise, and neighbours are searched again.
-       In the first turn it begins again at another start if that is likelier by 0.05 nats a row.
+       In the first turn L-BFGS begins again at all starts. The result is used if it raises the mean
+       log density of a row by more than 0.05 nats.
        Nearby rows are merged, as the model's ``merge`` says; if any are merged, these parameters
        are trained again. A pass whitens all rows. The mean function and the parameters of the
        features' kernel are trained on the sums.

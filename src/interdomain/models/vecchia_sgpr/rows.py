@@ -20,7 +20,8 @@ _MOST_LEFT = 0.5
 rows are not merged: the error of merging would buy little."""
 
 _LOOKED_AT = 256
-"""The number of random rows whose features and mean must vary as little as g if rows are merged."""
+"""The number of random rows at which the variation of features and mean is compared with the noise,
+before nearby rows are merged."""
 
 _BATCH_ENTRIES = 2**22
 """The largest number of entries of a batch, in its covariances or its features: 32 MB."""
@@ -109,7 +110,8 @@ class OrderedRows:
         noise_variance: float,
         variations_beside: Callable[[Array, Array], Array],
     ) -> bool:
-        """Whether f minus g varies as little within merged rows as g must, at random rows."""
+        """Whether f minus g varies by less than a tenth of the noise within merged rows. Random rows
+        are looked at."""
         some = np.random.default_rng(0).permutation(len(self.X))[:_LOOKED_AT]
         own = fewer.groups[some]
         variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
