@@ -110,8 +110,8 @@ class OrderedRows:
         noise_variance: float,
         variations_beside: Callable[[Array, Array], Array],
     ) -> bool:
-        """Whether f minus g varies by less than a tenth of the noise within merged rows. Random rows
-        are looked at."""
+        """Whether f minus g varies within merged rows by less than a tenth of their noise. Random
+        rows are looked at."""
         some = np.random.default_rng(0).permutation(len(self.X))[:_LOOKED_AT]
         own = fewer.groups[some]
         variations = variations_beside(self.X[some], fewer.X[own]) * fewer.weights[own]
