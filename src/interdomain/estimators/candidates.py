@@ -166,6 +166,8 @@ def candidates_for(
         ]
     if data.num_levels:
         listed = [_with_groups(*each, data.num_levels) for each in listed]
+        # Beside groups neighbours take most of the time, and would leave none for the others.
+        listed.sort(key=lambda each: each[0] == "neighbours")
     if data.noise_weights is not None:
         listed = [each for each in listed if each[0] in _WEIGHTED]
     suitable = {}
