@@ -322,7 +322,9 @@ class Q:
     @cached_property
     def posterior(self) -> AbstractPosterior:
         """A posterior of GPflow with this q, for predictions."""
-        return self.sums.posterior(lambda: self.latents, PrecomputeCacheType.TENSOR)
+        # A function that held q itself would keep its arrays until garbage is collected.
+        latents = self.latents
+        return self.sums.posterior(lambda: latents, PrecomputeCacheType.TENSOR)
 
     def kl(self) -> float:
         """The KL divergence from the prior, of all latent GPs."""
