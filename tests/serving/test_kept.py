@@ -159,12 +159,11 @@ def test_what_is_kept_goes_with_the_model() -> None:
 def in_space_and_time() -> Any:
     line = np.linspace(0.0, 1.0, 20)
     data = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-    kernels = [gpflow.kernels.Matern32(active_dims=[k]) for k in range(2)]
+    kernel = gpflow.kernels.Product([gpflow.kernels.Matern32(active_dims=[k]) for k in range(2)])
     families = idm.inducing_variables
     clock = families.SplineFeatures.from_data(data[:, :1], 9, degree=2)
     product = families.ProductInducingVariables([clock, families.FixedPlaces(line[:, None], [1])])
-    model = gpflow.kernels.Product(kernels)
-    return idm.models.StructuredSGPR((data, np.sin(data[:, :1])), model, product, progress=False)
+    return idm.models.StructuredSGPR((data, np.sin(data[:, :1])), kernel, product, progress=False)
 
 
 def splines() -> Any:
@@ -182,15 +181,15 @@ def levels() -> Any:
     return idm.models.StructuredSGPR((data, np.sin(data)), prior, features, progress=False)
 
 
-OF_COLUMNS = {sgpr: 2, dual: 2, waves: 1, splines: 1, in_space_and_time: 2, levels: 1}
+NUMBERS_OF_COLUMNS = {sgpr: 2, dual: 2, waves: 1, splines: 1, in_space_and_time: 2, levels: 1}
 
 
-@pytest.mark.parametrize("make", OF_COLUMNS)
+@pytest.mark.parametrize("make", NUMBERS_OF_COLUMNS)
 def test_a_q_is_freed_at_once(make: Callable[[], Any]) -> None:
     """Each pass of a DualSVGP makes a q with large arrays. If it took a garbage collection to free
     it, a fit would need the memory of several."""
     q = make().q()
-    q.posterior.predict_f(np.zeros([3, OF_COLUMNS[make]]))
+    q.posterior.predict_f(np.zeros([3, NUMBERS_OF_COLUMNS[make]]))
     reference = weakref.ref(q)
     gc.disable()
     try:
