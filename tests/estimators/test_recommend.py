@@ -90,7 +90,7 @@ def test_which_fit(case: str) -> None:
     unweighted = {"points"} - ({"points"} if case in ("groups", "noise") else set())
     assert set(small(case)) == FIT[case] | unweighted
     assert case != "maps" or "num_splines=[20, 20]" in small(case)["splines"].code
-    # Tried last beside groups: before, nothing else was tried in 60 s.
+    # Neighbours take most of the seconds beside groups, and are tried last.
     assert case != "groups" or list(small(case))[-1] == "neighbours"
 
 

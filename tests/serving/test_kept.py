@@ -5,6 +5,7 @@ import gc
 import pickle
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import gpflow
@@ -13,6 +14,7 @@ import pytest
 
 import interdomain as idm
 from interdomain import predict_in_batches
+from tests.conformance.cases import CASES, POINTS
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import harmonics, points_svgp, rows, stationary, targets
 
@@ -156,40 +158,31 @@ def test_what_is_kept_goes_with_the_model() -> None:
         assert reference() is None, make.__name__
 
 
-def in_space_and_time() -> Any:
-    line = np.linspace(0.0, 1.0, 20)
-    data = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-    kernel = gpflow.kernels.Product([gpflow.kernels.Matern32(active_dims=[k]) for k in range(2)])
-    families = idm.inducing_variables
-    clock = families.SplineFeatures.from_data(data[:, :1], 9, degree=2)
-    product = families.ProductInducingVariables([clock, families.FixedPlaces(line[:, None], [1])])
-    return idm.models.StructuredSGPR((data, np.sin(data[:, :1])), kernel, product, progress=False)
+AT_PLACES = np.c_[np.tile(POINTS[:, 1], 4), np.linspace(-2, 2, 12), np.tile(POINTS[:, 0], 4)]
 
 
-def splines() -> Any:
-    kernel = gpflow.kernels.Matern32()
-    data = np.linspace(-1, 1, 60)[:, None]
-    features = idm.inducing_variables.SplineFeatures.from_data(data, 12, degree=2)
-    return idm.models.StructuredSGPR((data, np.sin(data)), kernel, features, progress=False)
+def of_case(name: str) -> Any:
+    """Splines, space and time, or levels of groups, each with sums of its own."""
+    parts = next(case.build for case in CASES if case.name == name)()
+    data = AT_PLACES, np.sin(AT_PLACES[:, :1])
+    return idm.models.StructuredSGPR(data, *parts, progress=False)
 
 
-def levels() -> Any:
-    kernel = idm.tables.GroupIntercepts(np.arange(6), active_dims=[0])
-    features = idm.tables.GroupFeatures(kernel)
-    data = np.arange(60.0)[:, None] % 6
-    prior = idm.kernels.FiniteRank(kernel, features)
-    return idm.models.StructuredSGPR((data, np.sin(data)), prior, features, progress=False)
-
-
-NUMBERS_OF_COLUMNS = {sgpr: 2, dual: 2, waves: 1, splines: 1, in_space_and_time: 2, levels: 1}
-
-
-@pytest.mark.parametrize("make", NUMBERS_OF_COLUMNS)
-def test_a_q_is_freed_at_once(make: Callable[[], Any]) -> None:
-    """Each pass of a DualSVGP makes a q with large arrays. If it took a garbage collection to free
-    it, a fit would need the memory of several."""
+@pytest.mark.parametrize(
+    ("make", "new"),
+    [
+        *((sgpr, XNEW), (dual, XNEW), (waves, XNEW[:, :1])),
+        *(
+            (partial(of_case, name), AT_PLACES)
+            for name in ("splines", "places-times-splines", "groups")
+        ),
+    ],
+)
+def test_a_q_is_freed_at_once(make: Callable[[], Any], new: Any) -> None:
+    """Each pass of a DualSVGP makes a q with large arrays. A q that only a garbage collection frees
+    adds to the memory of the next ones."""
     q = make().q()
-    q.posterior.predict_f(np.zeros([3, NUMBERS_OF_COLUMNS[make]]))
+    q.posterior.predict_f(new)
     reference = weakref.ref(q)
     gc.disable()
     try:

@@ -95,7 +95,8 @@ class Candidate(NamedTuple):
 def candidates_for(
     data: PreparedData, likelihood: Likelihood | None, num_inducing: int, steps: Mapping[str, int]
 ) -> dict[str, Candidate]:
-    """The candidates that suit the data, by name, the likeliest winners first.
+    """The candidates that suit the data, by name, the likeliest winners first. Beside groups,
+    neighbours are last: they would leave no time for the others.
 
     :param likelihood: The likelihood; None for Gaussian noise.
     :param num_inducing: The largest number of points, harmonics or features of effects.
@@ -166,7 +167,6 @@ def candidates_for(
         ]
     if data.num_levels:
         listed = [_with_groups(*each, data.num_levels) for each in listed]
-        # Beside groups neighbours take most of the time, and would leave none for the others.
         listed.sort(key=lambda each: each[0] == "neighbours")
     if data.noise_weights is not None:
         listed = [each for each in listed if each[0] in _WEIGHTED]
